@@ -1,0 +1,45 @@
+# Verbs for every room: a library with what it may lean on, its tests, its fuzzers.
+
+add_library(aliquot_flags INTERFACE)
+target_compile_features(aliquot_flags INTERFACE cxx_std_20)
+target_compile_options(aliquot_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -mcx16)
+target_include_directories(aliquot_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+
+# aliquot_library(<name> SOURCES ... DEPENDS ...)
+function(aliquot_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC aliquot_flags ${arg_DEPENDS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                           CXX_VISIBILITY_PRESET hidden
+                                           VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# aliquot_test(<name> DEPENDS ... [LABELS threads|long|gpu|system ...] [TIMEOUT seconds]):
+# <name>.cc lies next to what it tests. One binary is one ctest.
+#   threads  also runs under tsan       long  only in `make test-long`
+#   gpu      also runs against a real driver       system  runs in the release build only
+function(aliquot_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "DEPENDS;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE aliquot_flags ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# aliquot_fuzzer(<name> DEPENDS ...): <name>.cc defines LLVMFuzzerTestOneInput. Built under the
+# fuzz preset only (clang); `make fuzz` runs each for a minute.
+function(aliquot_fuzzer name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  if(NOT ALIQUOT_FUZZ)
+    return()
+  endif()
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE aliquot_flags ${arg_DEPENDS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+endfunction()
