@@ -6,6 +6,9 @@ target_compile_options(aliquot_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -mcx16)
 target_include_directories(aliquot_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 
+add_custom_target(threads_tests)  # all that tsan builds
+add_custom_target(fuzzers)        # all that the fuzz preset is for
+
 # aliquot_library(<name> SOURCES ... DEPENDS ...)
 function(aliquot_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -29,6 +32,9 @@ function(aliquot_test name)
   target_link_libraries(${name} PRIVATE aliquot_flags ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threads_tests ${name})
+  endif()
 endfunction()
 
 # aliquot_fuzzer(<name> DEPENDS ...): <name>.cc defines LLVMFuzzerTestOneInput. Built under the
@@ -40,6 +46,7 @@ function(aliquot_fuzzer name)
   endif()
   add_executable(${name} ${name}.cc)
   target_link_libraries(${name} PRIVATE aliquot_flags ${arg_DEPENDS})
+  add_dependencies(fuzzers ${name})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
 endfunction()

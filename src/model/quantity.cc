@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <optional>
 
 namespace aliquot::model {
@@ -115,20 +114,16 @@ Result<std::uint32_t> parse_cores(std::string_view text) {
 std::string memory_text(std::uint64_t bytes) {
   constexpr std::array kShown{Unit{"TiB", 1ull << 40}, Unit{"GiB", kGiB}, Unit{"MiB", kMiB},
                               Unit{"KiB", kKiB}};
-  for (const Unit& unit : kShown) {
-    if (bytes < unit.bytes) continue;
-    if (bytes % unit.bytes == 0) return std::to_string(bytes / unit.bytes) + std::string(unit.name);
-    char text[48];
-    const std::uint64_t tenths = bytes / (unit.bytes / 1024) * 10;
-    if (bytes % (unit.bytes / 1024) == 0 && tenths % 1024 == 0)
-      std::snprintf(text, sizeof text, "%.1f%s", static_cast<double>(tenths / 1024) / 10,
-                    unit.name.data());
-    else
-      std::snprintf(text, sizeof text, "%.2f%s",
-                    static_cast<double>(bytes) / static_cast<double>(unit.bytes), unit.name.data());
-    return text;
-  }
-  return std::to_string(bytes) + "B";
+  const auto* unit = std::ranges::find_if(kShown, [&](const Unit& u) { return bytes >= u.bytes; });
+  if (unit == kShown.end()) return std::to_string(bytes) + "B";
+  const std::string whole = std::to_string(bytes / unit->bytes);
+  if (bytes % unit->bytes == 0) return whole + std::string(unit->name);
+  // Hundredths of the unit, rounded down; a last zero that is exact is left out.
+  const auto part = static_cast<unsigned>(bytes % unit->bytes * 100 / unit->bytes);
+  const bool exact_tenth = bytes % unit->bytes * 10 % unit->bytes == 0;
+  std::string digits = std::to_string(part / 10);
+  if (!exact_tenth) digits += std::to_string(part % 10);
+  return whole + '.' + digits + std::string(unit->name);
 }
 
 std::string cores_text(std::uint32_t hundredths) {

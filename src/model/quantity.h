@@ -37,7 +37,7 @@ Result<MemoryQuantity> parse_memory(std::string_view text);
 // 1/100 % of one GPU, 1..10000.
 Result<std::uint32_t> parse_cores(std::string_view text);
 
-// The shortest exact form, else two decimals: "4GiB", "1.5GiB", "300MiB", "17B".
+// The exact form where one decimal suffices, else two, rounded down: "4GiB", "1.5GiB", "79.99GiB".
 std::string memory_text(std::uint64_t bytes);
 
 // "30%", "12.5%".

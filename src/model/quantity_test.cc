@@ -74,7 +74,8 @@ TEST(QuantityText, ReadsBackAsTheSameAmount) {
   for (const std::uint64_t amount : std::initializer_list<std::uint64_t>{
            4 * kGiB, kGiB + kGiB / 2, 300 * kMiB, 17, kKiB, 3ull << 40})
     EXPECT_EQ(bytes(memory_text(amount)), amount) << memory_text(amount);
-  EXPECT_EQ(memory_text(85899345920 - 1), "80.00GiB");
+  EXPECT_EQ(memory_text(80 * kGiB - 1), "79.99GiB");
+  EXPECT_EQ(memory_text(1536), "1.5KiB");
   EXPECT_EQ(cores_text(3000), "30%");
   EXPECT_EQ(cores_text(1250), "12.5%");
   EXPECT_EQ(cores_text(1), "0.01%");
