@@ -5,7 +5,8 @@ set -euo pipefail
 seconds=${1:?usage: fuzz.sh SECONDS}
 cd "$(dirname "$0")/../build/fuzz"
 mkdir -p findings
-for fuzzer in fuzz/*_fuzzer; do
+for fuzzer in fuzz/*; do
+  [ -f "$fuzzer" ] && [ -x "$fuzzer" ] || continue
   name=$(basename "$fuzzer")
   mkdir -p "corpus/$name"
   if ! "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \

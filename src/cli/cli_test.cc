@@ -1,0 +1,72 @@
+// The frame of the program: parsing, errors, tables, and what is made from the parser.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/completion_command.h"
+#include "cli/program.h"
+#include "cli/table.h"
+
+namespace aliquot::cli {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ran {
+  int status;
+  std::string out, err;
+};
+
+Ran run(std::vector<std::string> words) {
+  std::ostringstream out;
+  std::ostringstream err;
+  words.insert(words.begin(), "aliquot");
+  Invocation invocation{out, err, std::move(words)};
+  const int status = run_program(invocation);
+  return {status, out.str(), err.str()};
+}
+
+TEST(Program, AnUnknownCommandIsOneLineAndAUsageError) {
+  const Ran ran = run({"fly"});
+  EXPECT_EQ(ran.status, kUsageError);
+  EXPECT_THAT(ran.err, HasSubstr("fly"));
+  EXPECT_EQ(std::ranges::count(ran.err, '\n'), 1);
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST(Program, HelpListsEveryCommand) {
+  const Ran ran = run({"--help"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.out, HasSubstr("completion"));
+}
+
+TEST(Completion, KnowsEveryCommandAndOptionOfTheParser) {
+  CLI::App app;
+  app.add_subcommand("run", "runs")->add_option("--memory", "limit");
+  app.add_subcommand("hidden", "not shown")->group("");
+  const std::string script = bash_completion(app);
+  EXPECT_THAT(script, HasSubstr("'') words='run --help'"));
+  EXPECT_THAT(script, HasSubstr("'run') words='--help --memory'"));
+  EXPECT_THAT(script, testing::Not(HasSubstr("hidden")));
+}
+
+TEST(ManPage, DescribesEveryOptionAndEscapesDashes) {
+  CLI::App app;
+  std::string memory;
+  app.add_subcommand("run", "Runs it")->add_option("--memory", memory, "The limit");
+  EXPECT_THAT(man_page(app), HasSubstr(".SS aliquot run\nRuns it\n.TP\n.B \\-\\-memory"));
+}
+
+TEST(Table, AlignsNumbersRightAndTrimsLineEnds) {
+  Table table({{"GPU"}, {"used", Table::Align::kRight}, {"note"}});
+  table.add({"0", "4GiB", "µ"});
+  table.add({"10", "512MiB"});
+  EXPECT_EQ(table.text(),
+            "GPU    used  note\n"
+            "0      4GiB  µ\n"
+            "10   512MiB\n");
+}
+
+}  // namespace
+}  // namespace aliquot::cli

@@ -1,0 +1,98 @@
+#include "cli/completion_command.h"
+
+#include <ostream>
+
+namespace aliquot::cli {
+namespace {
+
+std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
+  std::vector<const CLI::App*> shown;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!sub->get_group().empty()) shown.push_back(sub);
+  return shown;
+}
+
+std::string words_of(const CLI::App& app) {
+  std::string words;
+  const auto add = [&](const std::string& word) { words += (words.empty() ? "" : " ") + word; };
+  for (const CLI::App* sub : shown_subcommands(app)) add(sub->get_name());
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) add("--" + name);
+  return words;
+}
+
+void add_cases(std::string& script, const CLI::App& app, const std::string& path) {
+  script += "    '" + path + "') words='" + words_of(app) + "' ;;\n";
+  for (const CLI::App* sub : shown_subcommands(app))
+    add_cases(script, *sub, path.empty() ? sub->get_name() : path + ' ' + sub->get_name());
+}
+
+// man(7) takes a leading dot or quote as a request, and a bare - as a hyphen.
+std::string man_text(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '-' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  if (!escaped.empty() && (escaped[0] == '.' || escaped[0] == '\'')) escaped.insert(0, "\\&");
+  return escaped;
+}
+
+void add_man_section(std::string& page, const CLI::App& app, const std::string& path) {
+  for (const CLI::App* sub : shown_subcommands(app)) {
+    const std::string name = path + ' ' + sub->get_name();
+    page += ".SS " + man_text(name) + '\n' + man_text(sub->get_description()) + '\n';
+    for (const CLI::Option* option : sub->get_options()) {
+      if (option->get_group().empty() || option->check_lname("help")) continue;
+      const std::string type = option->get_type_name();
+      page += ".TP\n.B " + man_text(option->get_name(true, true)) +
+              (type.empty() ? "" : " \\fI" + man_text(type) + "\\fR") + '\n' +
+              man_text(option->get_description()) + '\n';
+    }
+    add_man_section(page, *sub, name);
+  }
+}
+
+}  // namespace
+
+std::string bash_completion(const CLI::App& app) {
+  std::string script =
+      "# bash completion for aliquot: eval \"$(aliquot completion bash)\"\n"
+      "_aliquot() {\n"
+      "  local path='' word words=''\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+      "    case $word in --) return ;; -*) ;; [a-z]*) path=\"${path:+$path }$word\" ;; esac\n"
+      "  done\n"
+      "  case $path in\n";
+  add_cases(script, app, "");
+  return script +
+         "  esac\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+         "}\n"
+         "complete -o default -F _aliquot aliquot\n";
+}
+
+std::string man_page(const CLI::App& app) {
+  std::string page = ".TH ALIQUOT 1 \"\" \"aliquot " ALIQUOT_VERSION
+                     "\"\n.SH NAME\naliquot \\- share GPUs\n"
+                     ".SH SYNOPSIS\n.B aliquot\n\\fICOMMAND\\fR [\\fIOPTION\\fR...]\n"
+                     ".SH DESCRIPTION\n" +
+                     man_text(app.get_description()) + "\n.SH COMMANDS\n";
+  add_man_section(page, app, "aliquot");
+  return page +
+         ".SH EXIT STATUS\n0 when it worked, 1 when it could not, 2 for a usage error; "
+         "\\fBrun\\fR ends with the status of its command.\n";
+}
+
+void add_completion_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print a completion script (bash: eval it in ~/.bashrc)");
+  CLI::App* bash = completion->add_subcommand("bash", "For bash");
+  completion->require_subcommand(1);
+  bash->callback([&] { invocation.out << bash_completion(app); });
+  app.add_subcommand("man", "Print the manual page (aliquot man | man -l -)")->callback([&] {
+    invocation.out << man_page(app);
+  });
+}
+
+}  // namespace aliquot::cli

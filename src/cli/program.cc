@@ -1,0 +1,54 @@
+#include "cli/program.h"
+
+#include <array>
+#include <ostream>
+
+#include "cli/completion_command.h"
+
+namespace aliquot::cli {
+namespace {
+
+// Every command there is, in the order in which help shows them.
+constexpr std::array kCommands{
+    &add_completion_command,
+};
+
+}  // namespace
+
+void fail(Invocation& invocation, std::string_view command, const Error& error) {
+  invocation.err << "aliquot " << command << ": " << error.message << '\n';
+  invocation.status = 1;
+}
+
+void add_commands(CLI::App& app, Invocation& invocation) {
+  app.name("aliquot");
+  app.description("Shares GPUs: hard memory limits, compute shares, placement.");
+  app.set_version_flag("--version", ALIQUOT_VERSION);
+  app.require_subcommand(1);
+  for (const AddCommand add : kCommands) add(app, invocation);
+}
+
+int run_program(Invocation& invocation) {
+  CLI::App app;
+  add_commands(app, invocation);
+  // CLI11 takes the words last first, without the program's name.
+  std::vector<std::string> words(invocation.arguments.rbegin(), invocation.arguments.rend() - 1);
+  // CLI11 would only say that a command is missing.
+  const auto named = [&](const CLI::App* sub) { return sub->check_name(words.back()); };
+  if (!words.empty() && !words.back().starts_with('-') && app.get_subcommands(named).empty()) {
+    invocation.err << "aliquot: there is no command \"" << words.back()
+                   << "\" (see aliquot --help)\n";
+    return kUsageError;
+  }
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked, invocation.out, invocation.err);
+  } catch (const CLI::ParseError& error) {
+    invocation.err << "aliquot: " << error.what() << " (see aliquot --help)\n";
+    return kUsageError;
+  }
+  return invocation.status;
+}
+
+}  // namespace aliquot::cli
