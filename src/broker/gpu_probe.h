@@ -1,0 +1,46 @@
+// GpuProbe: what the broker sees of a machine's GPUs. The NVML implementation lies in room
+// inventory; tests bring their own. Called on the broker's loop thread only, so it should answer
+// within milliseconds; an error is told to whoever asked and tried again the next time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace aliquot::broker {
+
+struct ProbedProcess {
+  std::int32_t pid = 0;  // in the broker's pid namespace
+  std::uint64_t bytes = 0;
+};
+
+struct ProbedGpu {
+  std::string uuid;    // "GPU-8-4-4-4-12"
+  std::string name;    // the model's
+  std::string bus_id;  // "00000000:01:00.0"
+  std::uint64_t total_bytes = 0;
+  std::uint64_t free_bytes = 0;              // measured, others' use included
+  std::uint64_t context_overhead_bytes = 0;  // what one context costs on this model
+  std::uint64_t time_scale_micro = 1'000'000;
+  std::vector<ProbedProcess> processes;
+};
+
+class GpuProbe {
+ public:
+  virtual ~GpuProbe() = default;
+  // All GPUs in PCI order.
+  virtual Result<std::vector<ProbedGpu>> gpus() = 0;
+};
+
+// Opens a probe for a driver as requests name it ("nvidia", "sim:NAME", a path: the program that
+// runs the broker decides). Kept open while leases use it; opened again after an error.
+class ProbeSource {
+ public:
+  virtual ~ProbeSource() = default;
+  virtual Result<std::unique_ptr<GpuProbe>> open(const std::string& driver) = 0;
+};
+
+}  // namespace aliquot::broker
