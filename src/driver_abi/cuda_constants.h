@@ -1,0 +1,13 @@
+// The CUDA driver's results and numbers as constants, under the names programs know them by.
+//
+// Both lists are .def files, so that a name can also be printed (cuGetErrorName, logs).
+// Values; no thread rules.
+#pragma once
+
+#include "driver_abi/cuda_scalars.h"
+
+#define ALIQUOT_RESULT(name, number) inline constexpr CUresult name = number;
+#include "driver_abi/cuda_results.def"
+
+#define ALIQUOT_NUMBER(group, name, number) inline constexpr int name = number;
+#include "driver_abi/cuda_numbers.def"
