@@ -1,0 +1,49 @@
+// The private mount namespace in which a tenant meets our library wherever it looks for the driver.
+//
+// Inside it, /run/aliquot is a small tree of its own, read-only:
+//   lease/   the tenant's lease directory        lib/     libaliquot.so under every driver name
+//   driver/  the driver behind it                ld.so.cache, ld.so.preload, bound over /etc
+// Everything else of ours (the state directory with other leases and the broker) is hidden. What
+// each piece closes, and what it does not, stands in docs/security.md.
+//
+// Leaves to others: choosing the driver, making the lease, starting the command.
+// enter_tenant_namespace changes the calling process for good: call it in a child between fork and
+// exec, single-threaded.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace aliquot::cli {
+
+// Where a tenant finds things inside its namespace.
+inline constexpr const char* kTenantRoot = "/run/aliquot";
+inline constexpr const char* kTenantLease = "/run/aliquot/lease";
+inline constexpr const char* kTenantLibrary = "/run/aliquot/lib/libaliquot.so";
+inline constexpr const char* kTenantDriver = "/run/aliquot/driver";
+
+struct TenantView {
+  std::filesystem::path lease;            // shown at kTenantLease
+  std::filesystem::path library;          // libaliquot.so
+  std::filesystem::path state_directory;  // hidden whole
+
+  // A simulated machine's directory, shown whole at kTenantDriver.
+  std::filesystem::path simulated_machine;
+  // Or the files of a real driver: each is shown at kTenantDriver/NAME and replaced where it lies.
+  std::vector<std::filesystem::path> driver_files;
+
+  // A loader cache named ld.so.cache that knows kTenantRoot/lib; the first tenant makes it.
+  std::filesystem::path loader_cache;
+};
+
+// Whether this process could enter such a namespace; the error says what the kernel refused.
+// Tries it in a child, so nothing changes here.
+Status tenant_namespace_possible();
+
+// Changes this process into the namespace. On failure the process must not go on to run a tenant.
+Status enter_tenant_namespace(const TenantView& view);
+
+}  // namespace aliquot::cli
