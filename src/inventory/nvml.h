@@ -1,0 +1,144 @@
+// Nvml: what a driver says of its GPUs, over libnvidia-ml (real, simulated or a share's view).
+//
+// Figures a GPU does not have (fans of a passively cooled one, ECC of a consumer card) are
+// nullopt, never zero. An error names the NVML call and the driver's own words. Leaves to others:
+// which driver (driver_choice.h), the graph of links (topology), judging health.
+//
+// Calls may take milliseconds and, on a broken driver, long. One thread at a time; NVML itself is
+// safe to use from elsewhere meanwhile.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "model/topology.h"
+
+namespace aliquot::inventory {
+
+struct NvmlSystem {
+  std::string driver_version;  // "580.65.06"
+  std::string nvml_version;    // "13.580.65.06"
+  int cuda_version = 0;        // 13000
+  bool operator==(const NvmlSystem&) const = default;
+};
+
+// What of a GPU stays as it is.
+struct NvmlGpu {
+  std::string uuid;    // "GPU-8-4-4-4-12"
+  std::string name;    // "NVIDIA A100-SXM4-80GB"
+  std::string bus_id;  // "00000000:07:00.0"
+  std::string serial;  // empty: the product has none
+  unsigned minor = 0;  // /dev/nvidiaMINOR
+  std::optional<int> numa;
+  std::string cpus;  // Linux list of the nearest CPUs; empty: not told
+  int compute_major = 0;
+  int compute_minor = 0;
+  unsigned pcie_max_generation = 0;
+  unsigned pcie_max_width = 0;
+  bool mig_capable = false;
+  bool operator==(const NvmlGpu&) const = default;
+};
+
+enum class ProcessKind : std::uint8_t { kCompute, kGraphics, kMps };
+
+struct NvmlProcess {
+  std::int32_t pid = 0;  // as the driver counts: in the host's pid namespace
+  std::optional<std::uint64_t> bytes;
+  ProcessKind kind = ProcessKind::kCompute;
+  bool operator==(const NvmlProcess&) const = default;
+};
+
+struct NvmlMemory {
+  std::uint64_t total_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  // the driver's own; part of total, not of used
+  std::uint64_t used_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  bool operator==(const NvmlMemory&) const = default;
+};
+
+// What of a GPU changes.
+struct NvmlState {
+  NvmlMemory memory;
+  std::vector<NvmlProcess> processes;
+  std::optional<unsigned> gpu_percent;     // of the last sample period, a kernel ran
+  std::optional<unsigned> memory_percent;  // of it, device memory was read or written
+  std::optional<unsigned> power_mw;
+  std::optional<unsigned> power_limit_mw;
+  std::optional<unsigned> temperature_c;
+  std::optional<unsigned> fan_percent;
+  std::optional<unsigned> sm_mhz;
+  std::optional<unsigned> memory_mhz;
+  std::optional<unsigned> performance_state;  // 0 is fastest
+  std::optional<unsigned> pcie_generation;
+  std::optional<unsigned> pcie_width;
+  std::optional<bool> persistence;
+  std::optional<bool> ecc;
+  std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
+  std::optional<bool> mig;
+  unsigned compute_mode = 0;  // 0 default, 2 prohibited, 3 exclusive process
+  bool operator==(const NvmlState&) const = default;
+};
+
+// One end of an NVLink: state of link `link` of a GPU.
+struct NvmlNvlink {
+  unsigned link = 0;
+  bool active = false;
+  unsigned version = 0;       // NVLink generation
+  std::string remote_bus_id;  // of the GPU or switch at the other end
+  bool remote_is_switch = false;
+  bool operator==(const NvmlNvlink&) const = default;
+};
+
+struct NvmlEvent {
+  unsigned gpu = 0;
+  unsigned xid = 0;
+  bool operator==(const NvmlEvent&) const = default;
+};
+
+// GPUs are named by their index, which counts from 0 in PCI order.
+class Nvml {
+ public:
+  virtual ~Nvml() = default;
+  virtual Result<NvmlSystem> system() = 0;
+  virtual Result<std::vector<NvmlGpu>> gpus() = 0;
+  virtual Result<NvmlState> state(unsigned gpu) = 0;
+  // How near two GPUs are on PCIe: kPix .. kSys.
+  virtual Result<model::LinkKind> path(unsigned gpu, unsigned other) = 0;
+  // Every link that the GPU has; empty where it has no NVLink.
+  virtual Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) = 0;
+  // The next XID of any GPU; nullopt when none came in time.
+  virtual Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) = 0;
+};
+
+// Loads the library (absolute path) and initialises it; shut down when destroyed.
+Result<std::unique_ptr<Nvml>> open_nvml(const std::filesystem::path& libnvidia_ml);
+
+// GPU-to-GPU part of what `nvidia-smi topo -m` shows: NVLinks where there are any, else the path.
+Result<model::NodeTopology> topology_from(Nvml& nvml);
+
+// The in-memory twin: answers what it was given. An index past its GPUs is kNotFound.
+class FakeNvml final : public Nvml {
+ public:
+  NvmlSystem system_answer{"580.65.06", "13.580.65.06", 13000};
+  std::vector<NvmlGpu> gpu_answers;
+  std::vector<NvmlState> state_answers;                    // beside gpu_answers
+  std::vector<std::vector<model::LinkKind>> path_answers;  // [gpu][other]
+  std::vector<std::vector<NvmlNvlink>> nvlink_answers;     // beside gpu_answers; may be empty
+  std::vector<NvmlEvent> events;                           // given out once, first to last
+  std::optional<Error> fault;                              // every call fails with it
+
+  Result<NvmlSystem> system() override;
+  Result<std::vector<NvmlGpu>> gpus() override;
+  Result<NvmlState> state(unsigned gpu) override;
+  Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
+  Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
+  Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
+};
+
+}  // namespace aliquot::inventory

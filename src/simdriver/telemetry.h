@@ -1,0 +1,129 @@
+// What libnvidia-ml asks the device server, and the answers: subject 0x05 of the channel
+// (channel/messages.h; bytes: docs/formats/simulated_telemetry.md). The reply's result is a
+// nvmlReturn_t.
+//
+// Only what changes travels here; what a GPU is made of stands in machine.json beside the library.
+// Plain structures of fixed width. Times are the machine's nanoseconds. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace aliquot::simdriver {
+
+enum class TelemetryOp : std::uint32_t {
+  kGpu = 0x0500,      // TelemetryRequest -> GpuTelemetry, then process_count ProcessTelemetry
+  kSamples = 0x0501,  // SamplesRequest -> SamplesReply, then count Samples
+  kEvents = 0x0502,   // EventsRequest -> EventsReply, then count GpuEvents
+  kSet = 0x0503,      // SetRequest: what administrators may change through NVML
+  kFault = 0x0504,    // FaultRequest: `aliquot sim fault`
+};
+
+struct TelemetryRequest {
+  std::uint32_t gpu;
+};
+
+// Counts of one scope: since the driver was loaded, or ever.
+struct EccCounts {
+  std::uint64_t corrected;
+  std::uint64_t uncorrected;
+};
+
+struct GpuTelemetry {
+  std::int64_t now_ns;       // since the machine was started
+  std::int64_t busy_ns;      // of them, a kernel ran
+  std::uint64_t used_bytes;  // of what programs can take
+  std::uint64_t sent_bytes;  // host to device over PCIe, since the start
+  std::uint64_t received_bytes;
+  EccCounts ecc_volatile;
+  EccCounts ecc_aggregate;
+  std::uint32_t gpu_percent;  // of the newest sample that can be seen
+  std::uint32_t memory_percent;
+  std::uint32_t power_limit_mw;   // 0: the model's default
+  std::uint32_t clock_limit_mhz;  // 0: the model's maximum
+  std::uint32_t compute_mode;
+  std::uint32_t persistence;
+  std::uint32_t accounting;
+  std::uint32_t lost;        // the GPU has fallen off the bus
+  std::uint32_t links_down;  // bit per NVLink
+  std::uint32_t process_count;
+};
+
+enum class ProcessUse : std::uint32_t { kCompute, kGraphics, kMps };
+
+struct ProcessTelemetry {
+  std::int32_t pid;
+  ProcessUse use;
+  std::uint64_t used_bytes;
+};
+
+enum class SampleKind : std::uint32_t { kGpu, kMemory, kProcesses };
+
+struct SamplesRequest {
+  std::uint32_t gpu;
+  SampleKind kind;
+  std::int64_t since_ns;  // only younger ones
+};
+
+struct SamplesReply {
+  std::uint32_t count;
+  std::uint32_t reserved;
+};
+
+struct Sample {
+  std::int64_t at_ns;
+  std::int32_t pid;  // 0 unless kProcesses
+  std::uint32_t percent;
+};
+
+struct EventsRequest {
+  std::uint64_t after;  // serial of the last event seen
+};
+
+enum class GpuEventKind : std::uint32_t { kXid, kSingleBitEcc, kDoubleBitEcc };
+
+struct GpuEvent {
+  std::uint64_t serial;  // from 1, over all GPUs
+  std::uint32_t gpu;
+  GpuEventKind kind;
+  std::uint64_t data;  // an XID's number
+};
+
+struct EventsReply {
+  std::uint64_t newest;  // serial of the newest event there is
+  std::uint32_t count;
+  std::uint32_t reserved;
+};
+
+enum class Setting : std::uint32_t {
+  kPowerLimitMw,
+  kClockLimitMhz,
+  kComputeMode,
+  kPersistence,
+  kAccounting,
+  kClearEcc,  // value 0: volatile, 1: aggregate
+};
+
+struct SetRequest {
+  std::uint32_t gpu;
+  Setting setting;
+  std::uint64_t value;
+};
+
+enum class FaultKind : std::uint32_t {
+  kXid,        // value: its number; contexts of the GPU are lost where that XID does so
+  kGpuLost,    // falls off the bus; lifted by kNone
+  kEccSingle,  // value: how many
+  kEccDouble,  // value: how many
+  kLinkDown,   // value: bit per NVLink; 0 lifts it
+  kNvmlHang,   // value: milliseconds that every telemetry answer of the GPU is late; 0 lifts it
+  kNone,       // lifts all
+};
+
+struct FaultRequest {
+  std::uint32_t gpu;
+  FaultKind kind;
+  std::uint64_t value;
+};
+
+}  // namespace aliquot::simdriver
