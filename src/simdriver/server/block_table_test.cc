@@ -1,0 +1,86 @@
+#include "simdriver/server/block_table.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace aliquot::simdriver {
+namespace {
+
+Block of(SessionId payer, std::uint64_t bytes) {
+  Block block;
+  block.bytes = bytes;
+  block.payer = payer;
+  block.inode = 77;
+  block.key.key.fill(9);
+  return block;
+}
+
+TEST(BlockTable, OpensForWhoKnowsTheKeyOnly) {
+  BlockTable table;
+  const BlockKey key = table.add(of(1, 100)).key;
+  BlockKey wrong = key;
+  wrong.key[3] ^= 1;
+  EXPECT_EQ(table.open(wrong, 2), nullptr);
+  wrong = key;
+  ++wrong.block;
+  EXPECT_EQ(table.open(wrong, 2), nullptr);
+  EXPECT_NE(table.open(key, 2), nullptr);
+  EXPECT_NE(table.open_inode(77, 2), nullptr);
+  EXPECT_EQ(table.open_inode(78, 2), nullptr);
+}
+
+TEST(BlockTable, IsGoneAfterTheLastHoldAndFreesItsBytes) {
+  BlockTable table;
+  const std::uint64_t id = table.add(of(1, 100)).key.block;
+  ASSERT_TRUE(table.add_hold(id, 1));
+  std::optional<ChargeMove> move;
+  EXPECT_TRUE(table.release(id, 1, move));
+  EXPECT_FALSE(move);
+  EXPECT_TRUE(table.release(id, 1, move));
+  ASSERT_TRUE(move);
+  EXPECT_EQ(move->bytes, 100u);
+  EXPECT_FALSE(move->to);
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_FALSE(table.release(id, 1, move));
+}
+
+TEST(BlockTable, HandsTheChargeToTheImporterWhenTheExporterLetsGo) {
+  BlockTable table;
+  const BlockKey key = table.add(of(1, 100)).key;
+  ASSERT_NE(table.open(key, 2), nullptr);
+  std::optional<ChargeMove> move;
+  EXPECT_TRUE(table.release(key.block, 1, move));
+  ASSERT_TRUE(move);
+  EXPECT_EQ(move->from, 1u);
+  EXPECT_EQ(move->to, 2u);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(BlockTable, AnImporterThatLetsGoMovesNothing) {
+  BlockTable table;
+  const BlockKey key = table.add(of(1, 100)).key;
+  ASSERT_NE(table.open(key, 2), nullptr);
+  std::optional<ChargeMove> move;
+  EXPECT_TRUE(table.release(key.block, 2, move));
+  EXPECT_FALSE(move);
+  EXPECT_FALSE(table.release(key.block, 2, move));
+  EXPECT_FALSE(table.add_hold(key.block, 2));
+}
+
+TEST(BlockTable, ForgetsADeadProcessWhateverItsHolds) {
+  BlockTable table;
+  const BlockKey mine = table.add(of(1, 100)).key;
+  const BlockKey shared = table.add(of(1, 200)).key;
+  ASSERT_TRUE(table.add_hold(mine.block, 1));
+  ASSERT_NE(table.open(shared, 2), nullptr);
+  std::vector<ChargeMove> moves;
+  table.forget(1, [&](const ChargeMove& move) { moves.push_back(move); });
+  ASSERT_EQ(moves.size(), 2u);
+  EXPECT_FALSE(moves[0].to);
+  EXPECT_EQ(moves[1].to, 2u);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+}  // namespace
+}  // namespace aliquot::simdriver

@@ -1,0 +1,222 @@
+#include "simdriver/server/handlers.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "simdriver/server/device_info.h"
+
+namespace aliquot::simdriver {
+namespace {
+
+struct Subject {
+  std::uint32_t high_byte;
+  std::int32_t (*handle)(Call&);
+};
+
+constexpr std::array kSubjects{
+    Subject{0x01, handle_session}, Subject{0x02, handle_context}, Subject{0x03, handle_memory},
+    Subject{0x04, handle_work},    Subject{0x06, handle_control},
+};
+
+// A sparse file for device memory, whose size nobody can change.
+UniqueFd memory_file(const char* name, std::uint64_t bytes) {
+  UniqueFd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file && (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+               fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
+    file.reset();
+  }
+  return file;
+}
+
+std::int32_t hello(Call& call) {
+  HelloRequest request{};
+  if (!call.as(request) || request.version != kChannelVersion) return kInvalidValue;
+  if (call.session.greeted) return kInvalidValue;
+  const UniqueFd arena = memory_file("aliquot-sim-memory", kArenaBytes);
+  if (!arena) return kSimulatorOutOfHostMemory;
+  call.session.greeted = true;
+  // The arena stays with the client alone: its pages go when the process does.
+  call.fds.emplace_back(dup(arena.get()));
+  call.reply_fds = {call.fds.back().get(), call.session.doorbell.get(), call.machine.page().fd()};
+  HelloReply reply{};
+  reply.version = kChannelVersion;
+  reply.device_count = static_cast<std::uint32_t>(call.machine.devices().size());
+  reply.cuda_version = call.machine.spec().driver.cuda;
+  reply.session = call.session.id;
+  return call.answer(reply);
+}
+
+std::int32_t create_block(Call& call, const MemoryRequest& request) {
+  Device& gpu = *call.machine.device(request.device);
+  Block block;
+  block.device = request.device;
+  block.kind = request.kind;
+  block.payer = call.session.id;
+  if (getrandom(block.key.key.data(), block.key.key.size(), 0) !=
+      static_cast<ssize_t>(block.key.key.size())) {
+    return kSimulatorOutOfHostMemory;
+  }
+  const auto charged = gpu.books.take(call.session.id, request.kind, request.bytes);
+  if (!charged) return kOutOfMemory;
+  block.bytes = *charged;
+  block.file = memory_file("aliquot-sim-block", *charged);
+  struct stat about{};
+  if (!block.file || fstat(block.file.get(), &about) != 0) {
+    gpu.books.give(call.session.id, request.kind, *charged);
+    return kSimulatorOutOfHostMemory;
+  }
+  block.inode = about.st_ino;
+  const Block& added = call.machine.blocks().add(std::move(block));
+  call.reply_fds = {added.file.get()};
+  return call.answer(BlockReply{added.key, added.bytes, added.device, added.kind});
+}
+
+std::int32_t opened(Call& call, const Block* block) {
+  if (block == nullptr) return kInvalidHandle;
+  call.reply_fds = {block->file.get()};
+  return call.answer(BlockReply{block->key, block->bytes, block->device, block->kind});
+}
+
+std::int32_t open_block_by_fd(Call& call) {
+  struct stat about{};
+  if (call.fds.size() != 1 || fstat(call.fds.front().get(), &about) != 0) return kInvalidValue;
+  return opened(call, call.machine.blocks().open_inode(about.st_ino, call.session.id));
+}
+
+std::int32_t block_request(Call& call) {
+  if (call.op == Op::kBlockOpenFd) return open_block_by_fd(call);
+  if (call.op == Op::kBlockOpenKey) {
+    BlockKey key{};
+    if (!call.as(key)) return kInvalidValue;
+    return opened(call, call.machine.blocks().open(key, call.session.id));
+  }
+  BlockId id{};
+  if (!call.as(id)) return kInvalidValue;
+  if (call.op == Op::kBlockAddHold) {
+    return call.machine.blocks().add_hold(id.block, call.session.id) ? kSuccess : kInvalidHandle;
+  }
+  std::optional<ChargeMove> move;
+  if (!call.machine.blocks().release(id.block, call.session.id, move)) return kInvalidHandle;
+  if (move) call.machine.apply(*move);
+  return kSuccess;
+}
+
+}  // namespace
+
+std::int32_t handle_session(Call& call) {
+  if (call.op == Op::kHello) return hello(call);
+  DeviceRequest request{};
+  if (call.op != Op::kDeviceInfo || !call.as(request)) return kInvalidValue;
+  if (call.machine.device(request.device) == nullptr) return kInvalidDevice;
+  return call.answer(device_info(call.machine.spec(), request.device));
+}
+
+std::int32_t handle_context(Call& call) {
+  if (call.op == Op::kContextCreate) {
+    ContextRequest request{};
+    if (!call.as(request)) return kInvalidValue;
+    if (call.machine.device(request.device) == nullptr) return kInvalidDevice;
+    const Result<ContextEntry*> context = call.machine.open_context(call.session, request.device);
+    if (!context) {
+      return context.error().code == Errc::kExhausted ? kOutOfMemory : kSimulatorOutOfHostMemory;
+    }
+    call.reply_fds = {(*context)->client.fd(), (*context)->server.fd()};
+    return call.answer(ContextReply{(*context)->key});
+  }
+  ContextId id{};
+  if (call.op != Op::kContextDestroy || !call.as(id)) return kInvalidValue;
+  return call.machine.close_context(call.session, id.context) ? kSuccess : kInvalidContext;
+}
+
+std::int32_t handle_memory(Call& call) {
+  if (call.op == Op::kCommit) {
+    CommitRequest request{};
+    if (!call.as(request)) return kInvalidValue;
+    return call.machine.commit(call.session, request.bytes) ? kSuccess : kSimulatorOutOfHostMemory;
+  }
+  if (call.op == Op::kMemoryInfo) {
+    DeviceRequest request{};
+    if (!call.as(request)) return kInvalidValue;
+    const Device* gpu = call.machine.device(request.device);
+    if (gpu == nullptr) return kInvalidDevice;
+    return call.answer(MemoryInfo{gpu->books.free_bytes(), gpu->books.total_bytes()});
+  }
+  if (call.op != Op::kMemoryTake && call.op != Op::kMemoryGive && call.op != Op::kBlockCreate) {
+    return block_request(call);
+  }
+  MemoryRequest request{};
+  if (!call.as(request)) return kInvalidValue;
+  Device* gpu = call.machine.device(request.device);
+  if (gpu == nullptr) return kInvalidDevice;
+  // A context's bytes are charged by the server itself.
+  if (request.kind == MemoryKind::kContext || request.kind >= MemoryKind::kCount) {
+    return kInvalidValue;
+  }
+  if (request.bytes == 0) return kInvalidValue;
+  if (call.op == Op::kBlockCreate) return create_block(call, request);
+  if (call.op == Op::kMemoryGive) {
+    return gpu->books.give(call.session.id, request.kind, request.bytes) ? kSuccess : kInvalidValue;
+  }
+  const auto charged = gpu->books.take(call.session.id, request.kind, request.bytes);
+  if (!charged) return kOutOfMemory;
+  return call.answer(MemoryRequest{request.device, request.kind, *charged});
+}
+
+std::int32_t handle_work(Call& call) {
+  MarkRequest request{};
+  if (call.op != Op::kMark || !call.as(request)) return kInvalidValue;
+  const auto found = call.machine.contexts().find(request.context);
+  if (found == call.machine.contexts().end()) return kInvalidContext;
+  const Device& gpu = *call.machine.devices()[found->second->device];
+  const auto ended = gpu.timeline.mark(request.context, request);
+  return call.answer(MarkReply{ended.value_or(-1)});
+}
+
+std::int32_t handle_control(Call& call) {
+  // Whoever may change the machine: its owner, and root.
+  if (call.session.uid != geteuid() && call.session.uid != 0) return kNotSupported;
+  if (call.op == Op::kShutdown) {
+    call.machine.stop_requested = true;
+    return kSuccess;
+  }
+  MachinePage& page = *call.machine.page();
+  if (call.op == Op::kClearFaults) {
+    page.generation.fetch_add(1);
+    page.failures.fill({});
+    page.generation.fetch_add(1, std::memory_order_release);
+    return kSuccess;
+  }
+  FailNth fault{};
+  if (call.op != Op::kFailNth || !call.as(fault) || fault.symbol.back() != 0 || fault.nth == 0) {
+    return kInvalidValue;
+  }
+  for (MachinePage::Failure& slot : page.failures) {
+    if (slot.nth != 0) continue;
+    page.generation.fetch_add(1);
+    slot = {fault.symbol, fault.nth, fault.result};
+    page.generation.fetch_add(1, std::memory_order_release);
+    return kSuccess;
+  }
+  return kOutOfMemory;
+}
+
+std::int32_t handle(Call& call) {
+  const std::uint32_t subject = static_cast<std::uint32_t>(call.op) >> 8;
+  for (const Subject& entry : kSubjects) {
+    if (entry.high_byte != subject) continue;
+    // Nobody holds anything before the greeting; looking is allowed.
+    if (!call.session.greeted && (subject == 0x02 || subject == 0x03) &&
+        call.op != Op::kMemoryInfo) {
+      return kInvalidValue;
+    }
+    return entry.handle(call);
+  }
+  return kNotSupported;
+}
+
+}  // namespace aliquot::simdriver

@@ -1,0 +1,199 @@
+#include "simdriver/server/machine_state.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+namespace aliquot::simdriver {
+namespace {
+
+constexpr std::int32_t kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED
+// A ring is read at most this far in one go, so that one client cannot hold the loop.
+constexpr std::uint32_t kCommandsAtATime = kRingSlots;
+
+void wake_all(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+Device::Device(unsigned gpu_index, const GpuModel& gpu_model)
+    : index(gpu_index),
+      model(gpu_model),
+      books(gpu_model.memory.driver_total_bytes),
+      timeline(gpu_model) {}
+
+MachineState::MachineState(MachineSpec spec, const Clock& clock, std::uint64_t host_budget_bytes)
+    : spec_(std::move(spec)), clock_(clock), host_budget_bytes_(host_budget_bytes) {
+  for (unsigned i = 0; i < spec_.gpus.size(); ++i) {
+    devices_.push_back(std::make_unique<Device>(i, spec_.model_of(i)));
+  }
+}
+
+Result<std::unique_ptr<MachineState>> MachineState::make(MachineSpec spec, const Clock& clock,
+                                                         std::uint64_t host_budget_bytes) {
+  std::unique_ptr<MachineState> machine(
+      new MachineState(std::move(spec), clock, host_budget_bytes));
+  auto page = SharedPage<MachinePage>::make("aliquot-sim-machine", PageWriter::kUs);
+  if (!page) return page.error();
+  machine->page_ = std::move(*page);
+  return machine;
+}
+
+Device* MachineState::device(std::uint32_t index) {
+  return index < devices_.size() ? devices_[index].get() : nullptr;
+}
+
+Session& MachineState::add_session(std::unique_ptr<Session> session) {
+  session->id = ++last_id_;
+  return *(sessions_[session->id] = std::move(session));
+}
+
+void MachineState::end_session(SessionId id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  while (!session.contexts.empty()) close_context(session, session.contexts.back());
+  blocks_.forget(id, [&](const ChargeMove& move) { apply(move); });
+  for (auto& gpu : devices_) gpu->books.forget(id);
+  committed_bytes_ -= session.committed_bytes;
+  sessions_.erase(found);
+}
+
+Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t index) {
+  Device* gpu = device(index);
+  if (gpu == nullptr) return Error{Errc::kInvalid, "open a context: no such GPU"};
+  auto entry = std::make_unique<ContextEntry>();
+  auto client = SharedPage<ClientPage>::make("aliquot-sim-ring", PageWriter::kClient);
+  if (!client) return client.error();
+  auto answers = SharedPage<ServerPage>::make("aliquot-sim-answers", PageWriter::kUs);
+  if (!answers) return answers.error();
+  const auto charged =
+      gpu->books.take(session.id, MemoryKind::kContext, gpu->model.memory.context_bytes);
+  if (!charged) return Error{Errc::kExhausted, "open a context: no memory left on the GPU"};
+  entry->key = ++last_id_;
+  entry->session = session.id;
+  entry->device = index;
+  entry->charged_bytes = *charged;
+  entry->client = std::move(*client);
+  entry->server = std::move(*answers);
+  entry->server->wake_at = kRingSlots / 2;
+  gpu->timeline.open_context(entry->key, session.id, now());
+  session.contexts.push_back(entry->key);
+  return (contexts_[entry->key] = std::move(entry)).get();
+}
+
+bool MachineState::close_context(Session& session, ContextKey key) {
+  const auto found = contexts_.find(key);
+  if (found == contexts_.end() || found->second->session != session.id) return false;
+  Device& gpu = *devices_[found->second->device];
+  gpu.books.give(session.id, MemoryKind::kContext, found->second->charged_bytes);
+  gpu.timeline.close_context(key, now());
+  contexts_.erase(found);
+  std::erase(session.contexts, key);
+  return true;
+}
+
+bool MachineState::commit(Session& session, std::int64_t bytes) {
+  if (bytes < 0) {
+    const std::uint64_t back =
+        std::min(session.committed_bytes, static_cast<std::uint64_t>(-(bytes + 1)) + 1);
+    session.committed_bytes -= back;
+    committed_bytes_ -= back;
+    return true;
+  }
+  if (static_cast<std::uint64_t>(bytes) > host_budget_bytes_ - committed_bytes_) return false;
+  session.committed_bytes += static_cast<std::uint64_t>(bytes);
+  committed_bytes_ += static_cast<std::uint64_t>(bytes);
+  return true;
+}
+
+void MachineState::apply(const ChargeMove& move) {
+  DeviceBooks& books = devices_[move.device]->books;
+  if (move.to) {
+    books.hand_over(move.from, *move.to, move.kind, move.bytes);
+  } else {
+    books.give(move.from, move.kind, move.bytes);
+  }
+}
+
+void MachineState::lose(ContextEntry& context, std::int32_t result) {
+  context.server->lost = static_cast<std::uint32_t>(result);
+  context.changed = true;
+  devices_[context.device]->timeline.close_context(context.key, now());
+}
+
+void MachineState::drain(ContextEntry& context, Nanoseconds now) {
+  if (context.server->lost != 0) return;
+  const std::uint32_t tail = context.client->tail.load(std::memory_order_acquire);
+  std::uint32_t waiting = tail - context.head;
+  if (waiting > kRingSlots) return lose(context, kLaunchFailed);
+  Timeline& timeline = devices_[context.device]->timeline;
+  for (waiting = std::min(waiting, kCommandsAtATime); waiting > 0; --waiting) {
+    // Read once: what is checked is what is used.
+    Command command = context.client->ring[context.head % kRingSlots];
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    ++context.head;
+    // Time of submission: never before the last one, never in the future.
+    command.submitted_ns = std::clamp(command.submitted_ns, context.last_submitted_ns,
+                                      std::max(now, context.last_submitted_ns));
+    context.last_submitted_ns = command.submitted_ns;
+    if (!timeline.apply(context.key, command)) return lose(context, kLaunchFailed);
+  }
+  context.server->head.store(context.head, std::memory_order_release);
+  context.server->wake_at.store(context.head + kRingSlots / 2, std::memory_order_release);
+}
+
+void MachineState::catch_up(Nanoseconds to) {
+  for (auto& [key, context] : contexts_) drain(*context, to);
+  for (auto& gpu : devices_) {
+    gpu->timeline.advance(to);
+    for (const Ended& ended : gpu->timeline.take_ended()) {
+      const auto found = contexts_.find(ended.context);
+      if (found == contexts_.end()) continue;
+      found->second->server->done[ended.stream].store(ended.seq, std::memory_order_release);
+      found->second->changed = true;
+    }
+  }
+}
+
+void MachineState::publish() {
+  for (auto& [key, context] : contexts_) {
+    if (!std::exchange(context->changed, false)) continue;
+    context->server->changes.fetch_add(1, std::memory_order_release);
+    wake_all(context->server->changes);
+  }
+}
+
+// The soonest moment at which a command that somebody waits for can have ended. A lower bound is
+// enough: whoever comes too early looks again, and the bound has moved.
+std::optional<Nanoseconds> MachineState::next_look() const {
+  std::optional<Nanoseconds> soonest;
+  for (const auto& [key, context] : contexts_) {
+    if (context->server->lost != 0) continue;
+    const Timeline& timeline = devices_[context->device]->timeline;
+    for (const Waiter& waiter : context->client->waiters) {
+      const std::uint32_t stream = waiter.stream_plus_1.load(std::memory_order_acquire) - 1;
+      if (stream >= kStreamSlots) continue;
+      const std::uint64_t seq = waiter.seq.load(std::memory_order_relaxed);
+      if (context->server->done[stream].load(std::memory_order_relaxed) >= seq) continue;
+      const auto earliest = timeline.earliest(key, stream, seq);
+      if (!earliest) continue;
+      // Not yet, although the bound has passed: at the GPU's next event the bound changes.
+      const Nanoseconds at = std::max(*earliest, timeline.next_event().value_or(*earliest));
+      const Nanoseconds look = *earliest > timeline.engine().last_event() ? *earliest : at;
+      if (!soonest || look < *soonest) soonest = look;
+    }
+  }
+  return soonest;
+}
+
+bool MachineState::has_work() const {
+  return std::ranges::any_of(devices_, [](const auto& gpu) { return !gpu->timeline.idle(); });
+}
+
+}  // namespace aliquot::simdriver

@@ -1,0 +1,111 @@
+// What the device server keeps: the GPUs with their books and time, the client processes with
+// their contexts, the shared blocks, the faults to inject. Handlers (handlers.h) change it on
+// request, the loop (server.h) in the course of time. The loop's thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/result.h"
+#include "common/unique_fd.h"
+#include "simdriver/machine_spec.h"
+#include "simdriver/server/block_table.h"
+#include "simdriver/server/device_books.h"
+#include "simdriver/server/shared_page.h"
+#include "simdriver/server/timeline.h"
+
+namespace aliquot::simdriver {
+
+struct Device {
+  Device(unsigned gpu_index, const GpuModel& gpu_model);
+  unsigned index;
+  const GpuModel& model;
+  DeviceBooks books;
+  Timeline timeline;
+};
+
+// One context of one client: its two pages, and how far its ring has been read.
+struct ContextEntry {
+  ContextKey key = 0;
+  SessionId session = 0;
+  unsigned device = 0;
+  std::uint64_t charged_bytes = 0;
+  std::uint32_t head = 0;
+  Nanoseconds last_submitted_ns = 0;
+  SharedPage<ClientPage> client;
+  SharedPage<ServerPage> server;
+  bool changed = false;  // something to wake waiters for
+};
+
+// One client process (or one library in it): lives as long as its connection and its process.
+struct Session {
+  SessionId id = 0;
+  pid_t pid = 0;
+  uid_t uid = 0;
+  bool greeted = false;
+  std::string program;  // for telemetry: the name of its executable
+  UniqueFd socket;
+  UniqueFd process;   // pidfd
+  UniqueFd doorbell;  // eventfd
+  std::uint64_t committed_bytes = 0;
+  std::vector<ContextKey> contexts;
+};
+
+class MachineState {
+ public:
+  // `host_budget_bytes`: how much of the simulated memory may be backed by real memory at a time.
+  static Result<std::unique_ptr<MachineState>> make(MachineSpec spec, const Clock& clock,
+                                                    std::uint64_t host_budget_bytes);
+
+  const MachineSpec& spec() const { return spec_; }
+  Nanoseconds now() const { return clock_.now(); }
+  Device* device(std::uint32_t index);
+  std::vector<std::unique_ptr<Device>>& devices() { return devices_; }
+  std::map<SessionId, std::unique_ptr<Session>>& sessions() { return sessions_; }
+  std::map<ContextKey, std::unique_ptr<ContextEntry>>& contexts() { return contexts_; }
+  BlockTable& blocks() { return blocks_; }
+  SharedPage<MachinePage>& page() { return page_; }
+
+  Session& add_session(std::unique_ptr<Session> session);
+  // Everything the process had is free when this returns.
+  void end_session(SessionId id);
+  Result<ContextEntry*> open_context(Session& session, std::uint32_t device);
+  bool close_context(Session& session, ContextKey key);
+  // False: past the host's budget.
+  bool commit(Session& session, std::int64_t bytes);
+  void apply(const ChargeMove& move);
+
+  // Reads what the clients have published, and brings every GPU up to `to`.
+  void catch_up(Nanoseconds to);
+  // Tells the clients; wakes those that wait.
+  void publish();
+  // When to look again because somebody waits; nothing: not before a message.
+  std::optional<Nanoseconds> next_look() const;
+  bool has_work() const;
+
+  bool stop_requested = false;
+
+ private:
+  MachineState(MachineSpec spec, const Clock& clock, std::uint64_t host_budget_bytes);
+  void drain(ContextEntry& context, Nanoseconds now);
+  void lose(ContextEntry& context, std::int32_t result);
+
+  MachineSpec spec_;
+  const Clock& clock_;
+  std::uint64_t host_budget_bytes_;
+  std::uint64_t committed_bytes_ = 0;
+  std::uint64_t last_id_ = 0;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::map<SessionId, std::unique_ptr<Session>> sessions_;
+  std::map<ContextKey, std::unique_ptr<ContextEntry>> contexts_;
+  BlockTable blocks_;
+  SharedPage<MachinePage> page_;
+};
+
+}  // namespace aliquot::simdriver
