@@ -24,8 +24,8 @@ class Client {
   static Result<Client> connect(const std::filesystem::path& state_directory);
 
   // The broker of the state directory; started where there is none. `command` is what to execute
-  // for that (absolute program first); it gets --state-dir DIRECTORY appended, a session of its
-  // own, /dev/null, and DIRECTORY/broker.log as stderr. One per directory, whoever races.
+  // for that (absolute program first); it gets ALIQUOT_STATE_DIR=DIRECTORY, a session of its own,
+  // /dev/null, and DIRECTORY/broker.log as stderr. One per directory, whoever races.
   static Result<Client> start_or_connect(const std::filesystem::path& state_directory,
                                          const std::vector<std::string>& command);
 

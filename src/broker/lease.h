@@ -1,0 +1,122 @@
+// Lease: one tenant's account. Gives out slots, subtracts what the dead held, keeps the limits.
+//
+// Every step keeps the order of the ledger protocol (wire/quota.h): bytes are subtracted before a
+// slot is freed, a limit is stored before it is bumped, so that whoever repeats a step after a
+// broker was killed within it finds nothing left to do. Everything read from the ledger is a claim:
+// it is clamped, and no loop's length depends on it. On the broker's loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/identity.h"
+#include "broker/lease_files.h"
+#include "broker/requests.h"
+#include "broker/run_membership.h"
+#include "common/result.h"
+#include "log/log.h"
+#include "wire/control.h"
+#include "wire/quota.h"
+
+namespace aliquot::broker {
+
+struct LeaseGpu {
+  std::uint32_t index = 0;
+  std::string uuid;
+  std::uint64_t physical_bytes = 0;
+  std::uint64_t context_overhead_bytes = 0;
+  std::uint64_t time_scale_micro = 1'000'000;
+  std::uint64_t limit_bytes = 0;
+  std::uint32_t cores = 0;
+};
+
+class Lease {
+ public:
+  // `request` gives everything but the shares, which are decided: `gpus`.
+  static Result<std::unique_ptr<Lease>> create(const std::filesystem::path& directory,
+                                               const LeaseRequest& request,
+                                               const std::vector<LeaseGpu>& gpus, log::Log log);
+  // Takes over what another broker left: living processes keep their slots and bytes, the dead are
+  // subtracted, a limit that was stored but not bumped is bumped.
+  static Result<std::unique_ptr<Lease>> adopt(const std::filesystem::path& directory, log::Log log);
+
+  struct AttachAnswer {
+    wire::Answer answer = wire::Answer::kBusy;
+    int slot = -1;
+    std::string reason;
+  };
+  AttachAnswer attach(Peer peer, std::uint64_t image);
+
+  // The process lives for the lease from now on. Errc::kExhausted when there are too many.
+  Status add_runner(Peer peer);
+  bool has_runner(const ProcessIdentity& identity) const;
+
+  // Readable when a process of the lease has died; then reap().
+  int deaths() const { return deaths_.get(); }
+  void reap();
+  // The connection that a slot's process attached by has ended: look whether its image is gone.
+  void connection_ended(unsigned slot);
+  // Four times a second: what could not be done at once, images that are gone. Bounded work.
+  void check_images();
+  // Once a second: head against mirrors, bytes in free slots, truncation.
+  void audit();
+
+  // In force when this returns ok. Bytes at most the GPU's memory.
+  Status set_limit(unsigned gpu, std::uint64_t bytes);
+
+  // No command runs and no attached process lives.
+  bool is_over() const { return runners_ == 0 && slot_of_.empty(); }
+  // Attached processes keep what they hold but get nothing any more.
+  void end(wire::LeaseState state);
+
+  std::string name() const { return grant().name; }
+  std::string driver() const { return files_.table().driver; }
+  unsigned gpus() const { return grant().gpu_count; }
+  std::uint32_t gpu_index(unsigned gpu) const { return files_.table().gpu_index[gpu]; }
+  std::string uuid(unsigned gpu) const { return grant().gpu[gpu].uuid_text; }
+  std::uint64_t limit_bytes(unsigned gpu) const { return grant().gpu[gpu].memory_limit_bytes; }
+  std::uint64_t used_bytes(unsigned gpu) const { return quota(gpu).used(); }
+  wire::LeaseState state() const { return wire::LeaseState{grant().state.load()}; }
+  const LeaseFiles& files() const { return files_; }
+  LeaseGrant as_granted() const;
+  LeaseRow row() const;
+  // Processes that belong to the run but never attached, of those given.
+  std::vector<std::int32_t> strangers_of_run(const std::vector<std::int32_t>& pids) const;
+
+ private:
+  Lease(LeaseFiles files, log::Log log);
+
+  wire::Grant& grant() const { return files_.grant(); }
+  wire::Quota quota(unsigned gpu) const { return {files_.ledger(), grant(), gpu}; }
+  unsigned slot_count() const { return grant().slot_count; }
+
+  void take_over();
+  void watch(int pidfd, std::uint64_t key);
+  bool empty_slot(unsigned slot);
+  bool free_slot(unsigned slot);
+  bool image_is_gone(const TableEntry& entry) const;
+  void drop_runner(unsigned runner);
+  int unused_slot() const;
+  AttachAnswer attach_again(unsigned slot, const Peer& peer, std::uint64_t image);
+  Belongs belongs(std::int32_t pid) const;
+  void remember_namespaces(std::int32_t pid);
+  AttachAnswer refuse(wire::Answer answer, std::string reason);
+  void complain(std::string_view text);
+
+  LeaseFiles files_;
+  log::Log log_;
+  UniqueFd deaths_;
+  std::vector<UniqueFd> slot_pidfd_;
+  std::vector<UniqueFd> runner_pidfd_;
+  std::map<ProcessIdentity, unsigned> slot_of_;
+  std::vector<unsigned> stuck_;  // dead slots whose bytes a scribbler kept us from subtracting
+  unsigned runners_ = 0;
+  unsigned next_image_check_ = 0;
+  unsigned complaints_ = 0;
+};
+
+}  // namespace aliquot::broker

@@ -1,0 +1,82 @@
+// What a lease tells about itself. Everything from the ledger is a claim of the tenant: clamped.
+#include <algorithm>
+
+#include "broker/lease.h"
+
+namespace aliquot::broker {
+namespace {
+
+constexpr std::size_t kMostRows = 256;
+
+std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) { return a + b < a ? ~0ull : a + b; }
+
+}  // namespace
+
+LeaseGrant Lease::as_granted() const {
+  LeaseGrant granted;
+  granted.name = name();
+  granted.directory = files_.tenant_directory().string();
+  granted.id = grant().lease_id;
+  granted.guarded = files_.is_guarded();
+  for (unsigned gpu = 0; gpu < gpus(); ++gpu)
+    granted.gpus.push_back({gpu_index(gpu), uuid(gpu), limit_bytes(gpu)});
+  return granted;
+}
+
+LeaseRow Lease::row() const {
+  LeaseRow row;
+  row.name = name();
+  row.driver = driver();
+  row.directory = files_.tenant_directory().string();
+  row.id = grant().lease_id;
+  row.state = state();
+  row.guarded = files_.is_guarded();
+  row.runners = runners_;
+  row.processes = static_cast<std::uint32_t>(slot_of_.size());
+  row.anomalies = files_.table().anomalies;
+  const wire::LedgerView ledger = files_.ledger();
+  for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
+    UsageRow usage;
+    usage.index = gpu_index(gpu);
+    usage.uuid = uuid(gpu);
+    usage.total_bytes = grant().gpu[gpu].physical_bytes;
+    usage.limit_bytes = limit_bytes(gpu);
+    usage.used_bytes = used_bytes(gpu);
+    usage.cores = grant().gpu[gpu].cores;
+    const TableTotals& before = files_.table().totals[gpu];
+    usage.refusals = before.refusals;
+    usage.launches = before.launches;
+    usage.waiting_ns = before.waiting_ns;
+    usage.kind_bytes.assign(wire::kKinds, 0);
+    for (const auto& [identity, slot] : slot_of_) {
+      const wire::Cell& cell = ledger.cell(slot, gpu);
+      for (unsigned kind = 0; kind < wire::kKinds; ++kind)
+        usage.kind_bytes[kind] = std::min(
+            saturating_sum(usage.kind_bytes[kind], cell.kind_bytes[kind]), wire::kByteMask);
+      usage.refusals = saturating_sum(usage.refusals, cell.refusals);
+      usage.launches = saturating_sum(usage.launches, cell.launches);
+      usage.waiting_ns = saturating_sum(usage.waiting_ns, cell.waiting_ns);
+    }
+    row.gpus.push_back(std::move(usage));
+  }
+  for (const auto& [identity, slot] : slot_of_) {
+    if (row.rows.size() == kMostRows) break;
+    ProcessRow process{identity.pid, slot, {}};
+    for (unsigned gpu = 0; gpu < gpus(); ++gpu)
+      process.held_bytes.push_back(std::min(quota(gpu).held_bytes(slot), wire::kByteMask));
+    row.rows.push_back(std::move(process));
+  }
+  return row;
+}
+
+std::vector<std::int32_t> Lease::strangers_of_run(const std::vector<std::int32_t>& pids) const {
+  std::vector<std::int32_t> strangers;
+  for (const std::int32_t pid : pids) {
+    const bool attached =
+        std::ranges::any_of(slot_of_, [&](const auto& known) { return known.first.pid == pid; });
+    if (!attached && belongs(pid) != Belongs::kNo) strangers.push_back(pid);
+  }
+  return strangers;
+}
+
+}  // namespace aliquot::broker
