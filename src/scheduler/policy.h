@@ -1,0 +1,56 @@
+// Policy: how good it would be to place a demand on a node in a given state, and on which of its
+// GPUs. One policy per file pair, all listed in policies() - policies.h.
+//
+// Whether the demand fits at all is decided before (filters.h); a policy only ranks. Scores are
+// integers, the highest wins, ties go to the node of lowest rank, never to chance: the published
+// gain of FGD vanishes under random ties. A score must depend on nothing but its arguments and what
+// the policy was built with: it is computed once for each pair of demand and state.
+//
+// Called from the scheduler's loop only.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "scheduler/demand.h"
+#include "scheduler/node_state.h"
+#include "scheduler/snapshot.h"
+
+namespace aliquot::scheduler {
+
+using Score = std::int32_t;  // at least 0
+
+struct NodeView {
+  const NodeShape& shape;
+  const NodeState& state;
+};
+
+struct Choice {
+  Score score = 0;
+  GpuMask gpus = 0;  // positions in the view, as many as the ask counts
+};
+
+enum class Selection : std::uint8_t {
+  kBestScore,
+  kUniform,  // any node that fits, by next_random(): only for the Random policy of studies
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual StateParts reads() const { return {}; }
+  virtual Selection selection() const { return Selection::kBestScore; }
+  // A number below `bound`, for kUniform.
+  virtual std::uint64_t next_random(std::uint64_t /*bound*/) { return 0; }
+
+  // `fitting` has at least ask.count bits. For an ask of MIG slices the scheduler chooses the
+  // slices itself and this is not called. `demand` is the request that the ask belongs to.
+  virtual Choice choose(const NodeView& view, const Demand& demand, const Ask& ask,
+                        GpuMask fitting) = 0;
+  // For a demand without GPUs.
+  virtual Score score_without_gpus(const NodeView& view, const Demand& demand) = 0;
+};
+
+}  // namespace aliquot::scheduler
