@@ -1,0 +1,47 @@
+// CSV as the traces have it: a header line that names the columns, commas, no quotes.
+//
+// Every error says file, line and column: "pods.csv:7:14: cpu_milli: 'x1' is not a whole number".
+// Borrows the text; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+
+namespace aliquot::replay {
+
+class CsvReader {
+ public:
+  // Both are borrowed for the reader's life.
+  CsvReader(std::string_view text, std::string_view file);
+
+  // Reads the header, which must begin with exactly `required`, in this order.
+  Status expect_header(const std::vector<std::string_view>& required);
+  // Whether the header goes on after `required`, exactly with `more`. Invalid where otherwise.
+  Result<bool> header_continues(const std::vector<std::string_view>& more);
+
+  // Steps to the next line that is not blank; false at the end. Invalid where it has not as many
+  // fields as the header.
+  Result<bool> next();
+
+  std::string_view field(std::size_t column) const { return fields_[column]; }
+  // A whole number of at least 0 and at most `most`.
+  Result<std::int64_t> number(std::size_t column, std::int64_t most) const;
+  Error error_at(std::size_t column, const std::string& what) const;
+
+ private:
+  bool read_line();
+
+  std::string_view rest_;
+  std::string_view file_;
+  std::size_t line_ = 0;
+  std::vector<std::string_view> header_;
+  std::size_t required_ = 0;
+  std::vector<std::string_view> fields_;
+  std::string_view current_;
+};
+
+}  // namespace aliquot::replay
