@@ -2,8 +2,10 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 
 namespace aliquot::model {
@@ -44,16 +46,27 @@ class GpuSet {
   // for (unsigned gpu : set): ascending.
   class Iterator {
    public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = unsigned;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const unsigned*;
+    using reference = unsigned;
+    constexpr Iterator() = default;
     constexpr explicit Iterator(std::uint32_t rest) : rest_(rest) {}
     constexpr unsigned operator*() const { return static_cast<unsigned>(std::countr_zero(rest_)); }
     constexpr Iterator& operator++() {
       rest_ &= rest_ - 1;
       return *this;
     }
+    constexpr Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
     constexpr bool operator==(const Iterator&) const = default;
 
    private:
-    std::uint32_t rest_;
+    std::uint32_t rest_ = 0;
   };
   constexpr Iterator begin() const { return Iterator(bits_); }
   constexpr Iterator end() const { return Iterator(0); }
