@@ -4,12 +4,14 @@
 #include <ostream>
 
 #include "cli/completion_command.h"
+#include "cli/topo_command.h"
 
 namespace aliquot::cli {
 namespace {
 
 // Every command there is, in the order in which help shows them.
 constexpr std::array kCommands{
+    &add_topo_command,
     &add_completion_command,
 };
 

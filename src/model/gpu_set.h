@@ -7,6 +7,9 @@
 #include <initializer_list>
 #include <iterator>
 #include <string>
+#include <string_view>
+
+#include "common/result.h"
 
 namespace aliquot::model {
 
@@ -77,5 +80,8 @@ class GpuSet {
 
 // "0-3,6"; "none" for the empty set.
 std::string gpu_set_text(GpuSet set);
+
+// Indices and ranges, "0-3,6", each at most once; "none" or nothing is the empty set.
+Result<GpuSet> parse_gpu_set(std::string_view text);
 
 }  // namespace aliquot::model

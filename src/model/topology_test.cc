@@ -81,6 +81,16 @@ TEST(GpuSet, PrintsRangesAndPairs) {
   EXPECT_EQ(gpu_set_text(GpuSet::first(32)), "0-31");
 }
 
+TEST(GpuSet, ReadsWhatItPrints) {
+  for (const GpuSet set : {GpuSet{}, GpuSet{0}, GpuSet{0, 1}, GpuSet{1, 2, 3, 31}}) {
+    const auto again = parse_gpu_set(gpu_set_text(set));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(*again, set);
+  }
+  for (const char* bad : {"a", "1,", ",1", "3-1", "1-", "-1", "1,1", "0-2,2", "32", "0-99", " 1"})
+    EXPECT_FALSE(parse_gpu_set(bad)) << bad;
+}
+
 TEST(GpuSet, IteratesInAscendingOrder) {
   std::vector<unsigned> seen;
   for (const unsigned gpu : GpuSet{9, 1, 31}) seen.push_back(gpu);
