@@ -79,6 +79,7 @@ class Lease {
   std::uint32_t gpu_index(unsigned gpu) const { return files_.table().gpu_index[gpu]; }
   std::string uuid(unsigned gpu) const { return grant().gpu[gpu].uuid_text; }
   std::uint64_t limit_bytes(unsigned gpu) const { return grant().gpu[gpu].memory_limit_bytes; }
+  std::uint32_t cores(unsigned gpu) const { return grant().gpu[gpu].cores; }
   std::uint64_t used_bytes(unsigned gpu) const { return quota(gpu).used(); }
   wire::LeaseState state() const { return wire::LeaseState{grant().state.load()}; }
   const LeaseFiles& files() const { return files_; }

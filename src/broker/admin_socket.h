@@ -1,0 +1,61 @@
+// AdminSocket: the socket through which leases are created, changed and listed.
+//
+// Open to the broker's own user and to root only. A connection may ask many questions, one at a
+// time; a creation that waits for room holds its answer back. Whoever waits is tried in the order
+// of asking whenever room may have come; one that fits goes before an earlier one that does not.
+// Loop thread only. docs/formats/broker.md.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "broker/book.h"
+#include "broker/codec.h"
+#include "broker/loop.h"
+
+namespace aliquot::broker {
+
+class AdminSocket {
+ public:
+  static Result<std::unique_ptr<AdminSocket>> open(const std::filesystem::path& path, Book& book,
+                                                   Loop& loop, IdentityPath identity,
+                                                   std::function<void()> shutdown);
+  ~AdminSocket();
+  AdminSocket(const AdminSocket&) = delete;
+  AdminSocket& operator=(const AdminSocket&) = delete;
+
+  // Creations that wait are tried again. After every change, and a few times a second.
+  void try_waiting();
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  struct Waiting {
+    int fd;
+    LeaseRequest request;
+    Peer runner;
+  };
+
+  AdminSocket(Book& book, Loop& loop, IdentityPath identity, std::function<void()> shutdown)
+      : book_(book), loop_(loop), identity_(identity), shutdown_(std::move(shutdown)) {}
+  void accept_some();
+  void serve(int fd);
+  // False: close the connection.
+  bool answer(int fd, const AdminHeader& header, std::string_view body);
+  bool create(int fd, std::string_view body);
+  bool join(int fd, std::string_view body);
+  bool list(int fd, std::string_view body);
+  void close(int fd);
+
+  Book& book_;
+  Loop& loop_;
+  IdentityPath identity_;
+  std::function<void()> shutdown_;
+  UniqueFd listener_;
+  std::unordered_map<int, UniqueFd> connections_;
+  std::list<Waiting> waiting_;
+};
+
+}  // namespace aliquot::broker

@@ -1,0 +1,258 @@
+#include "broker/book.h"
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+#include "common/files.h"
+
+namespace aliquot::broker {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostLeases = 1000;
+
+Status check_name(const std::string& name) {
+  const bool good = !name.empty() && name.size() <= 48 && name.front() != '.' &&
+                    std::ranges::all_of(name, [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                    });
+  if (good) return {};
+  return Error{Errc::kInvalid,
+               "name a lease \"" + name +
+                   "\": use 1 to 48 letters, digits, '-', '_', '.', not starting with '.'"};
+}
+
+Status check_request(const LeaseRequest& request) {
+  if (request.slots < 1 || request.slots > wire::kMaxSlots)
+    return Error{Errc::kInvalid, "create a lease: 1.." + std::to_string(wire::kMaxSlots) +
+                                     " process slots, " + std::to_string(request.slots) +
+                                     " were asked"};
+  for (const std::string* path : {&request.real_libcuda, &request.real_libnvidia_ml})
+    if (path->size() >= sizeof(wire::Grant::real_libcuda))
+      return Error{Errc::kInvalid, "create a lease: library path too long: " + *path};
+  if (request.driver.size() >= sizeof(Table::driver) ||
+      request.cgroup.size() >= sizeof(Table::cgroup))
+    return Error{Errc::kInvalid, "create a lease: driver or cgroup name too long"};
+  return {};
+}
+
+}  // namespace
+
+Book::Book(BookOptions options, ProbeSource& probes, Loop& loop)
+    : options_(std::move(options)), probes_(probes), loop_(loop) {}
+
+Status Book::adopt_all() {
+  if (const Status made = make_directories(options_.directory, 0700); !made) return made;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(options_.directory, code)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.')) {  // a lease that was never finished
+      std::error_code ignored;
+      fs::remove_all(entry.path(), ignored);
+    } else if (const Status adopted = adopt(entry.path()); !adopted) {
+      options_.log.warning(adopted.error().message + "; removed");
+      discard(entry.path());
+    }
+  }
+  if (code)
+    return Error{Errc::kInternal, "read " + options_.directory.string() + ": " + code.message()};
+  return {};
+}
+
+Status Book::adopt(const fs::path& directory) {
+  auto lease = Lease::adopt(directory, options_.log);
+  if (!lease) return lease.error();
+  options_.log.info("lease " + (*lease)->name() + ": taken over");
+  return enter(std::move(*lease));
+}
+
+// A lease that cannot be taken over: whoever still maps its grant gets nothing any more.
+void Book::discard(const fs::path& directory) {
+  if (auto grant = MappedFile::open(directory / "grant", sizeof(wire::Grant)); grant) {
+    auto& page = *static_cast<wire::Grant*>(grant->data());
+    for (auto& gpu : page.gpu) gpu.memory_limit_bytes = 0;
+    page.state = static_cast<std::uint32_t>(wire::LeaseState::kPoisoned);
+    page.generation++;
+  }
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+}
+
+Status Book::enter(std::unique_ptr<Lease> lease) {
+  auto socket = LeaseSocket::open(*lease, loop_, options_.identity, options_.socket);
+  if (!socket) return socket.error();
+  const std::string name = lease->name();
+  leases_[name] = {std::move(lease), std::move(*socket)};
+  ++changes_;
+  return {};
+}
+
+std::string Book::fresh_name() {
+  for (;;) {
+    std::string name = "lease-" + std::to_string(next_number_++);
+    if (!leases_.contains(name)) return name;
+  }
+}
+
+Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
+  if (request.name.empty()) request.name = fresh_name();
+  if (const Status good = check_name(request.name); !good) return good.error();
+  if (const Status good = check_request(request); !good) return good.error();
+  remove_finished();
+  if (const auto known = leases_.find(request.name); known != leases_.end()) {
+    // The same runner asks again: a broker died before it answered.
+    if (known->second.lease->has_runner(runner.identity)) return known->second.lease->as_granted();
+    return Error{Errc::kInvalid, "create lease " + request.name +
+                                     ": it exists; join it with --lease " + request.name +
+                                     ", or choose another name"};
+  }
+  if (leases_.size() >= kMostLeases)
+    return Error{Errc::kExhausted,
+                 "create a lease: this broker keeps " + std::to_string(kMostLeases) + " already"};
+  const auto gpus = probe(request.driver);
+  if (!gpus) return gpus.error();
+  const auto granted = admit(request, rooms_of(request.driver, *gpus), *gpus, options_.choose);
+  if (!granted) return granted.error();
+  auto lease = Lease::create(options_.directory / request.name, request, *granted, options_.log);
+  if (!lease) return lease.error();
+  Lease& made = **lease;
+  if (const Status added = made.add_runner(std::move(runner)); !added) return added.error();
+  if (const Status entered = enter(std::move(*lease)); !entered) {
+    discard(options_.directory / request.name);
+    return entered.error();
+  }
+  options_.log.info("lease " + request.name + ": created on " + std::to_string(made.gpus()) +
+                    (made.gpus() == 1 ? " GPU, " : " GPUs, ") +
+                    model::memory_text(made.limit_bytes(0)) + " each");
+  if (!made.files().is_guarded())
+    options_.log.warning("lease " + request.name +
+                         ": no read-only mount for its grant; it holds against accidents, not "
+                         "against programs of the same user that mean to cheat");
+  return made.as_granted();
+}
+
+Result<Book::Entries::iterator> Book::find(const std::string& name) {
+  const auto at = leases_.find(name);
+  if (at != leases_.end()) return at;
+  std::string known;
+  for (const auto& [other, entry] : leases_) known += (known.empty() ? "" : ", ") + other;
+  return Error{Errc::kNotFound,
+               "find lease " + name + ": there " + (known.empty() ? "is none" : "are: " + known)};
+}
+
+Result<LeaseGrant> Book::join(const std::string& name, Peer runner) {
+  const auto at = find(name);
+  if (!at) return at.error();
+  Lease& lease = *(*at)->second.lease;
+  if (lease.state() != wire::LeaseState::kLive)
+    return Error{Errc::kInvalid, "join lease " + name + ": it takes no more processes"};
+  if (const Status added = lease.add_runner(std::move(runner)); !added) return added.error();
+  return lease.as_granted();
+}
+
+Result<std::vector<ProbedGpu>> Book::probe(const std::string& driver) {
+  OpenProbe& open = open_probes_[driver];
+  if (!open.probe) {
+    auto opened = probes_.open(driver);
+    if (!opened) {
+      open_probes_.erase(driver);
+      return opened.error();
+    }
+    open.probe = std::move(*opened);
+  }
+  auto gpus = open.probe->gpus();
+  if (!gpus) {
+    open_probes_.erase(driver);  // opened again the next time
+    return gpus;
+  }
+  open.last = *gpus;
+  open.recent = true;
+  return gpus;
+}
+
+std::vector<RoomRow> Book::rooms_of(const std::string& driver, const std::vector<ProbedGpu>& gpus) {
+  std::vector<std::vector<Promised>> promised(gpus.size());
+  for (const auto& [name, entry] : leases_) {
+    const Lease& lease = *entry.lease;
+    if (lease.driver() != driver) continue;
+    for (unsigned i = 0; i < lease.gpus(); ++i) {
+      const auto at = std::ranges::find(gpus, lease.uuid(i), &ProbedGpu::uuid);
+      if (at == gpus.end()) continue;
+      // Used is the tenant's claim: more than its limit is not believed.
+      const std::uint64_t limit = lease.limit_bytes(i);
+      promised[static_cast<std::size_t>(at - gpus.begin())].push_back(
+          {limit, std::min(limit, lease.used_bytes(i)), lease.cores(i)});
+    }
+  }
+  return rooms(gpus, promised);
+}
+
+Result<std::vector<RoomRow>> Book::room(const std::string& driver) {
+  const auto gpus = probe(driver);
+  if (!gpus) return gpus.error();
+  return rooms_of(driver, *gpus);
+}
+
+Status Book::set_memory(const std::string& name, const std::string& gpu,
+                        const model::MemoryQuantity& memory) {
+  const auto at = find(name);
+  if (!at) return at.error();
+  Lease& lease = *(*at)->second.lease;
+  const auto rooms = room(lease.driver());
+  if (!rooms) return rooms.error();
+  std::vector<std::pair<unsigned, std::uint64_t>> changes;
+  for (unsigned i = 0; i < lease.gpus(); ++i) {
+    if (!gpu.empty() && gpu != lease.uuid(i) && gpu != std::to_string(i)) continue;
+    const auto row = std::ranges::find(*rooms, lease.uuid(i), &RoomRow::uuid);
+    if (row == rooms->end())
+      return Error{Errc::kNotFound, "set the share of lease " + name + ": GPU " + lease.uuid(i) +
+                                        " is not on the machine any more"};
+    const std::uint64_t bytes = memory.bytes_of(row->total_bytes);
+    if (const Status fits = admit_change(*row, lease.limit_bytes(i), bytes); !fits)
+      return fits.error();
+    changes.emplace_back(i, bytes);
+  }
+  if (changes.empty())
+    return Error{Errc::kNotFound, "set the share of lease " + name + ": it has no gpu " + gpu +
+                                      "; it has 0.." + std::to_string(lease.gpus() - 1)};
+  for (const auto& [i, bytes] : changes)
+    if (const Status set = lease.set_limit(i, bytes); !set) return set;
+  ++changes_;
+  return {};
+}
+
+void Book::often() {
+  for (auto& [name, entry] : leases_) {
+    entry.socket->close_silent();
+    entry.lease->check_images();
+  }
+  remove_finished();
+}
+
+void Book::remove_finished() {
+  for (auto at = leases_.begin(); at != leases_.end();) {
+    at->second.lease->reap();
+    at = at->second.lease->is_over() ? remove(at) : std::next(at);
+  }
+}
+
+void Book::seldom() {
+  for (auto& [name, entry] : leases_) entry.lease->audit();
+}
+
+Book::Entries::iterator Book::remove(Entries::iterator entry) {
+  Lease& lease = *entry->second.lease;
+  lease.end(wire::LeaseState::kEnded);
+  options_.log.info("lease " + entry->first + ": ended");
+  const fs::path directory = lease.files().directory();
+  entry->second.socket.reset();
+  const auto next = leases_.erase(entry);
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+  ++changes_;
+  return next;
+}
+
+}  // namespace aliquot::broker

@@ -1,0 +1,93 @@
+// Book: all leases of a broker. Creates, admits, adopts, changes and ends them; keeps their
+// sockets.
+//
+// What can be asked of a broker, without the socket it is asked through: aliquotd calls it
+// directly. Loop thread only.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/admission.h"
+#include "broker/gpu_probe.h"
+#include "broker/lease.h"
+#include "broker/lease_socket.h"
+#include "broker/loop.h"
+#include "broker/requests.h"
+
+namespace aliquot::broker {
+
+struct BookOptions {
+  std::filesystem::path directory;  // leases lie in it, one directory each
+  IdentityPath identity = IdentityPath::kAuto;
+  SocketLimits socket;
+  Chooser choose = least_room;
+  log::Log log;
+};
+
+class Book {
+ public:
+  Book(BookOptions options, ProbeSource& probes, Loop& loop);
+
+  // Leases that another broker left: those still alive go on, the others are removed.
+  Status adopt_all();
+
+  // `runner` is the process that the lease lives for. Errc::kExhausted: no room now.
+  Result<LeaseGrant> create(LeaseRequest request, Peer runner);
+  Result<LeaseGrant> join(const std::string& name, Peer runner);
+  Result<LeaseRow> row(const std::string& name);
+  // Leases after `after` by name, at most `limit`.
+  std::vector<LeaseRow> rows_after(const std::string& after, std::size_t limit);
+  Status set_memory(const std::string& name, const std::string& gpu,
+                    const model::MemoryQuantity& memory);
+  Result<std::vector<RoomRow>> room(const std::string& driver);
+  std::vector<BypassRow> bypasses();
+  // The reports above use one measurement of each driver until this is called.
+  void measure_again();
+
+  // Periodic work; bounded. `often` four times a second, `seldom` once a second.
+  void often();
+  void seldom();
+  std::size_t size() const { return leases_.size(); }
+  // Grows whenever room may have come.
+  std::uint64_t changes() const { return changes_; }
+
+ private:
+  struct Entry {
+    std::unique_ptr<Lease> lease;
+    std::unique_ptr<LeaseSocket> socket;
+  };
+  using Entries = std::map<std::string, Entry>;
+  struct OpenProbe {
+    std::unique_ptr<GpuProbe> probe;
+    std::vector<ProbedGpu> last;
+    bool recent = false;
+  };
+
+  Result<std::vector<ProbedGpu>> probe(const std::string& driver);
+  // As measured since measure_again(): one question for a report over many leases. Null: cannot
+  // be asked.
+  const std::vector<ProbedGpu>* recent(const std::string& driver);
+  std::vector<RoomRow> rooms_of(const std::string& driver, const std::vector<ProbedGpu>& gpus);
+  Status adopt(const std::filesystem::path& directory);
+  Status enter(std::unique_ptr<Lease> lease);
+  Result<Entries::iterator> find(const std::string& name);
+  void remove_finished();
+  Entries::iterator remove(Entries::iterator entry);
+  void discard(const std::filesystem::path& directory);
+  std::string fresh_name();
+  void add_measured(LeaseRow& row);
+
+  BookOptions options_;
+  ProbeSource& probes_;
+  Loop& loop_;
+  std::map<std::string, OpenProbe> open_probes_;
+  Entries leases_;
+  std::uint64_t changes_ = 0;
+  unsigned next_number_ = 1;
+};
+
+}  // namespace aliquot::broker

@@ -1,0 +1,70 @@
+// What the leases hold beside what the driver measures, and who passed them by.
+#include <algorithm>
+
+#include "broker/book.h"
+
+namespace aliquot::broker {
+
+void Book::measure_again() {
+  for (auto& [driver, open] : open_probes_) open.recent = false;
+}
+
+const std::vector<ProbedGpu>* Book::recent(const std::string& driver) {
+  const auto known = open_probes_.find(driver);
+  if (known == open_probes_.end() || !known->second.recent) {
+    if (!probe(driver)) return nullptr;
+  }
+  return &open_probes_[driver].last;
+}
+
+Result<LeaseRow> Book::row(const std::string& name) {
+  const auto at = find(name);
+  if (!at) return at.error();
+  LeaseRow row = (*at)->second.lease->row();
+  add_measured(row);
+  return row;
+}
+
+std::vector<LeaseRow> Book::rows_after(const std::string& after, std::size_t limit) {
+  std::vector<LeaseRow> rows;
+  for (auto at = leases_.upper_bound(after); at != leases_.end() && rows.size() < limit; ++at) {
+    rows.push_back(at->second.lease->row());
+    add_measured(rows.back());
+  }
+  return rows;
+}
+
+// A driver that cannot be asked leaves the figure at 0: a row is shown all the same.
+void Book::add_measured(LeaseRow& row) {
+  const auto* gpus = recent(row.driver);
+  if (gpus == nullptr) return;
+  for (UsageRow& usage : row.gpus) {
+    const auto gpu = std::ranges::find(*gpus, usage.uuid, &ProbedGpu::uuid);
+    if (gpu == gpus->end()) continue;
+    std::uint64_t measured = 0;
+    for (const ProbedProcess& process : gpu->processes)
+      if (std::ranges::find(row.rows, process.pid, &ProcessRow::pid) != row.rows.end())
+        measured += process.bytes;
+    usage.unaccounted_bytes =
+        static_cast<std::int64_t>(measured) - static_cast<std::int64_t>(usage.used_bytes);
+  }
+}
+
+std::vector<BypassRow> Book::bypasses() {
+  std::vector<BypassRow> found;
+  for (const auto& [name, entry] : leases_) {
+    const auto* gpus = recent(entry.lease->driver());
+    if (gpus == nullptr) continue;
+    for (std::size_t i = 0; i < gpus->size(); ++i) {
+      std::vector<std::int32_t> pids;
+      for (const ProbedProcess& process : (*gpus)[i].processes) pids.push_back(process.pid);
+      for (const std::int32_t pid : entry.lease->strangers_of_run(pids)) {
+        const auto process = std::ranges::find((*gpus)[i].processes, pid, &ProbedProcess::pid);
+        found.push_back({name, pid, static_cast<std::uint32_t>(i), process->bytes});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace aliquot::broker
