@@ -124,7 +124,9 @@ Rivals rivals_of(const Shape& shape, const Request& request, GpuSet chosen) {
 bool all_pairs_equal(const Shape& shape) {
   for (unsigned a = 0; a < shape.size(); ++a)
     for (unsigned b = 0; b < a; ++b)
-      if (shape.pair(a, b).mb_s != shape.pair(1, 0).mb_s) return false;
+      if (shape.pair(a, b).mb_s != shape.pair(1, 0).mb_s ||
+          shape.pair(a, b).latency_ns != shape.pair(1, 0).latency_ns)
+        return false;
   return true;
 }
 

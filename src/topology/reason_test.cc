@@ -28,6 +28,12 @@ TEST(Reason, SaysWhenTheChoiceCannotMatter) {
             "this node are equal, so no choice is faster than another");
 }
 
+TEST(Reason, TellsSocketsApartWhereAllPathsPrintSys) {
+  const auto node = test::topology_of(std::vector<std::string>(8, "SSSSSSSS"), 4);
+  EXPECT_EQ(reason(node, {.count = 4}),
+            "0-3 lie in one NUMA node, ring 0-1-2-3 6 GB/s; 4-7 equal, kept whole");
+}
+
 TEST(Reason, SaysWhatAOneGpuJobLeavesWhole) {
   EXPECT_EQ(reason(test::one_bridge(), {.count = 1}),
             "GPU 2: its loss harms later jobs least; 0,1 kept whole");
