@@ -83,6 +83,8 @@ class Engine {
   Nanoseconds copy_busy(CopyLane lane, Nanoseconds now) const;
   Nanoseconds switching() const { return switching_total_; }
   std::uint64_t switches() const { return switches_; }
+  // The last switch that cost time; contexts by slot (UINT32_MAX: the MPS clients or none).
+  const Switch& last_switch() const { return last_switch_; }
   std::uint64_t preemptions() const { return preemptions_; }
 
   // Samples that a reader at `now` can see (period and lag of the spec), after `since`, oldest
@@ -183,6 +185,7 @@ class Engine {
   std::map<std::uint64_t, ProcessUse> processes_;
   Nanoseconds switching_total_ = 0;
   std::uint64_t switches_ = 0;
+  Switch last_switch_;
   std::uint64_t preemptions_ = 0;
 };
 

@@ -175,6 +175,12 @@ struct GraphState {
   std::vector<std::uint32_t> next;
 };
 
+struct Switch {
+  std::uint32_t from = UINT32_MAX;
+  std::uint32_t to = UINT32_MAX;
+  Nanoseconds cost = 0;
+};
+
 struct ProcessUse {
   BusyLog log;
   std::uint32_t contexts = 0;

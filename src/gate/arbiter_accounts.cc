@@ -1,0 +1,219 @@
+// Accounts: what each tenant is charged, and the virtual time that makes charges into turns.
+#include <algorithm>
+#include <cmath>
+
+#include "gate/arbiter.h"
+
+namespace aliquot::gate {
+namespace {
+
+// A holder that reports less than this of its window's wall clock is charged all of it.
+constexpr double kBelievedFraction = 0.9;
+constexpr double kBelievedSlackNs = 100e3;
+constexpr double kCheckEveryNs = 10e6;
+
+}  // namespace
+
+void Arbiter::settle(Nanoseconds now) {
+  const auto wall = static_cast<double>(now - settled_at_);
+  if (wall <= 0) return;
+  settled_at_ = now;
+  used_.assign(tenants_.size(), 0.0);
+  read_use(now, wall);
+  check_holder(wall);
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    if (tenants_[i].present && used_[i] > 0) charge(i, std::llround(used_[i]));
+  }
+  fill_credit(wall);
+  forgive();
+}
+
+// Work of two tenants that has begun at the same time (at a hand-over) shares the wall clock:
+// neither is charged for what the other ran. Reports are bounded by the wall clock.
+void Arbiter::read_use(Nanoseconds now, double wall) {
+  double sum = 0;
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    Tenant& tenant = tenants_[i];
+    if (!tenant.present) continue;
+    const Nanoseconds busy = tenant.report.busy(now);
+    used_[i] = std::clamp(static_cast<double>(busy - tenant.seen_busy), 0.0, wall);
+    tenant.seen_busy = std::max(tenant.seen_busy, busy);
+    sum += used_[i];
+  }
+  double excess = sum - wall;
+  while (excess > 1.0) {
+    const auto sharers = std::ranges::count_if(used_, [](double ns) { return ns > 0; });
+    const double cut = excess / static_cast<double>(sharers);
+    for (double& ns : used_) {
+      const double less = std::min(ns, cut);
+      ns -= less;
+      excess -= less;
+    }
+  }
+  // Silence inside the own open window keeps others out: it is paid for.
+  if (holder_ == kNobody || sum >= wall) return;
+  const Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
+  const bool launched = holder.report.last_launch >= holder.window.opened_at;
+  if (holder.window.open && launched && holder.report.waiting == 0) {
+    used_[static_cast<std::size_t>(holder_)] += wall - sum;
+  }
+}
+
+// False reports do not pay: over a window the holder is charged the wall clock if it reports
+// clearly less.
+void Arbiter::check_holder(double wall) {
+  if (check_.tenant != kNobody &&
+      (check_.tenant != holder_ || check_.start != window_start_ || check_.wall > kCheckEveryNs)) {
+    Tenant& checked = tenants_[static_cast<std::size_t>(check_.tenant)];
+    const double believed = check_.wall * kBelievedFraction - kBelievedSlackNs;
+    if (checked.present && check_.reported < believed) {
+      ++checked.account.false_reports;
+      charge(static_cast<std::size_t>(check_.tenant), std::llround(check_.wall - check_.reported));
+    }
+    check_ = {};
+  }
+  if (holder_ == kNobody) return;
+  const Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
+  check_.tenant = holder_;
+  check_.start = window_start_;
+  if (holder.window.open || holder.report.in_flight > 0) check_.wall += wall;
+  check_.reported += used_[static_cast<std::size_t>(holder_)];
+}
+
+void Arbiter::charge(std::size_t index, Nanoseconds used) {
+  Tenant& tenant = tenants_[index];
+  tenant.account.charged_ns += used;
+  const auto ns = static_cast<double>(used);
+  if (tenant.active) {
+    tenant.ve += ns / tenant.share.percent;
+  } else {
+    tenant.lag -= ns;
+  }
+  if (tenant.share.capped) tenant.cap_credit -= ns;
+}
+
+// A capped tenant earns its share of the wall clock, and can save only a little of it.
+void Arbiter::fill_credit(double wall) {
+  for (Tenant& tenant : tenants_) {
+    if (!tenant.present || !tenant.share.capped) continue;
+    tenant.cap_credit = std::min(tenant.cap_credit + wall * tenant.share.percent / 100.0,
+                                 static_cast<double>(options_.most_credit));
+  }
+}
+
+// Nobody pays for ever for one long kernel: debt above a second's worth of the share is let go,
+// and counted. Offenders pay all.
+void Arbiter::forgive() {
+  const double most = static_cast<double>(options_.most_debt) / 100.0;  // per percent of share
+  const double v = virtual_time();
+  for (Tenant& tenant : tenants_) {
+    if (!tenant.present || tenant.offender) continue;
+    const double over = tenant.active ? tenant.ve - v - most : 0.0;
+    if (over > 0) {
+      tenant.ve -= over;
+      tenant.account.forgiven_ns += std::llround(over * tenant.share.percent);
+    }
+    if (tenant.share.capped) {
+      tenant.cap_credit = std::max(tenant.cap_credit, -most * tenant.share.percent);
+    }
+  }
+}
+
+double Arbiter::virtual_time() const {
+  double shares = 0;
+  double sum = 0;
+  for (const Tenant& tenant : tenants_) {
+    if (!tenant.present || !tenant.active) continue;
+    shares += tenant.share.percent;
+    sum += tenant.share.percent * tenant.ve;
+  }
+  return shares > 0 ? sum / shares : last_virtual_time_;
+}
+
+Nanoseconds Arbiter::lag(std::size_t index) const {
+  const Tenant& tenant = tenants_[index];
+  if (!tenant.active) return std::llround(tenant.lag);
+  return std::llround(tenant.share.percent * (virtual_time() - tenant.ve));
+}
+
+void Arbiter::set_active(Nanoseconds now, std::size_t index, bool active) {
+  Tenant& tenant = tenants_[index];
+  if (tenant.active == active) return;
+  const double v = virtual_time();
+  if (!active) {
+    last_virtual_time_ = v;
+    tenant.lag = tenant.share.percent * (v - tenant.ve);
+    tenant.inactive_since = now;
+    tenant.active = false;
+    return;
+  }
+  const auto away = static_cast<double>(now - tenant.inactive_since);
+  // A debt is paid off at the tenant's own rate while it sleeps; credit does not keep.
+  if (tenant.lag < 0) tenant.lag = std::min(0.0, tenant.lag + away * tenant.share.percent / 100.0);
+  if (away > static_cast<double>(options_.keeps_lag)) {
+    tenant.lag = std::min(tenant.lag, static_cast<double>(options_.most_credit));
+  }
+  if (!tenant.offender) {
+    const double most = static_cast<double>(options_.most_debt) * tenant.share.percent / 100.0;
+    if (tenant.lag < -most) tenant.account.forgiven_ns += std::llround(-most - tenant.lag);
+    tenant.lag = std::max(tenant.lag, -most);
+  }
+  tenant.ve = v - tenant.lag / tenant.share.percent;
+  tenant.active = true;
+}
+
+void Arbiter::update_shares() {
+  std::vector<Claim> claims;
+  for (const Tenant& tenant : tenants_) {
+    if (tenant.present) claims.push_back({tenant.terms, tenant.holds_gpu, tenant.active});
+  }
+  const std::vector<Share> shares = shares_of(gpu_, claims);
+  std::size_t next = 0;
+  for (Tenant& tenant : tenants_) {
+    if (tenant.present) set_share(tenant, shares[next++]);
+  }
+}
+
+// What is owed or due stays owed or due, as device time.
+void Arbiter::set_share(Tenant& tenant, const Share& share) {
+  if (tenant.share == share) return;
+  const double v = virtual_time();
+  const double lag = tenant.share.percent * (v - tenant.ve);
+  if (share.capped && !tenant.share.capped) tenant.cap_credit = 0;
+  tenant.share = share;
+  // Who holds no GPU under policies 1 and 2 has no share; it has no work either.
+  if (tenant.share.percent <= 0) tenant.share.percent = 1.0;
+  if (tenant.active) tenant.ve = v - lag / tenant.share.percent;
+}
+
+// Must a capped tenant wait, even if it begins only in `ahead`?
+bool Arbiter::throttled(const Tenant& tenant, Nanoseconds ahead) const {
+  if (!tenant.share.capped) return false;
+  return tenant.cap_credit + static_cast<double>(ahead) * tenant.share.percent / 100.0 < 0;
+}
+
+// Long enough that hand-overs cost little, and for two kernels at least: a window of one kernel
+// makes its end one estimate, and errors chain.
+Nanoseconds Arbiter::quantum(const Tenant& tenant) const {
+  const auto active = std::max<std::int64_t>(
+      1, std::ranges::count_if(tenants_, [](const Tenant& t) { return t.present && t.active; }));
+  Nanoseconds q = std::max(options_.least_quantum,
+                           std::min(options_.quantum_round / active,
+                                    std::max(options_.least_quantum, options_.most_quantum)));
+  const Nanoseconds longest = tenant.report.longest_ns;
+  if (longest > q / 2) {
+    q = std::max(q, std::min(longest * 21 / 10, options_.two_kernel_quantum));
+  }
+  return std::max(q, longest);
+}
+
+Nanoseconds Arbiter::longest_offline_kernel() const {
+  Nanoseconds longest = 0;
+  for (const Tenant& tenant : tenants_) {
+    if (!tenant.present || tenant.terms.share_class == ShareClass::kOnline) continue;
+    longest = std::max(longest, tenant.report.longest_ns);
+  }
+  return longest;
+}
+
+}  // namespace aliquot::gate

@@ -1,0 +1,288 @@
+// Turns: taking over, falling silent, choosing, handing over.
+#include <algorithm>
+#include <limits>
+
+#include "gate/arbiter.h"
+
+namespace aliquot::gate {
+namespace {
+
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr Nanoseconds kTimerSlack = 10 * kMicrosecond;  // a wake so much early is in time
+constexpr Nanoseconds kEndWhenJoined = 200 * kMicrosecond;
+constexpr Nanoseconds kDrainPoll = 500 * kMicrosecond;
+constexpr Nanoseconds kLeastPoll = 20 * kMicrosecond;
+constexpr Nanoseconds kDrainPatience = 10 * kMillisecond;  // and twice the longest kernel
+
+}  // namespace
+
+void Arbiter::take_turns(Nanoseconds now) {
+  // Each round passes the turn on at most once; more than a few in one moment means nothing new.
+  for (int round = 0; round < 4; ++round) {
+    if (successor_ != kNobody && !taken_over(now)) return;
+    if (holder_ != kNobody && dropped_silent(now)) continue;
+    if (holder_ == kNobody && !chose(now)) return;
+    if (!passed_on(now)) return;
+  }
+  wake_by(now + kLeastPoll);
+}
+
+bool Arbiter::has_work(const Tenant& tenant) const {
+  return tenant.report.waiting > 0 || tenant.report.in_flight > 0;
+}
+
+bool Arbiter::took_over(const Tenant& tenant) const {
+  return tenant.report.last_launch >= tenant.window.opened_at || tenant.report.in_flight > 0;
+}
+
+bool Arbiter::wants(Nanoseconds now, std::size_t index) const {
+  const Tenant& tenant = tenants_[index];
+  if (!tenant.present || banned(tenant, now)) return false;
+  if (tenant.report.waiting > 0) return true;
+  if (static_cast<int>(index) != holder_ && !tenant.window.open) return false;
+  return tenant.report.in_flight > 0 || now - tenant.last_activity < options_.silence;
+}
+
+bool Arbiter::others_want(Nanoseconds now) const {
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    if (tenants_[i].active && static_cast<int>(i) != holder_ && wants(now, i)) return true;
+  }
+  return false;
+}
+
+bool Arbiter::alone(Nanoseconds now) const {
+  if (online_present_ || others_want(now)) return false;
+  return holder_ == kNobody || !tenants_[static_cast<std::size_t>(holder_)].share.capped;
+}
+
+// Among those that want and may: who is due (ve <= V), of the highest priority, with the earliest
+// deadline. Nobody is due only by rounding: then who is furthest behind.
+int Arbiter::pick(Nanoseconds now, bool device_idle) const {
+  const double v = virtual_time() + 1e-6;
+  int best = kNobody;
+  bool best_due = false;
+  double best_deadline = 0;
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    const Tenant& tenant = tenants_[i];
+    if (!tenant.active || !wants(now, i)) continue;
+    if (throttled(tenant, device_idle ? tenant.report.lead_ns : 0)) continue;
+    const bool due = tenant.ve <= v;
+    const double deadline =
+        due ? tenant.ve + static_cast<double>(quantum(tenant)) / tenant.share.percent : tenant.ve;
+    if (best != kNobody) {
+      const Tenant& other = tenants_[static_cast<std::size_t>(best)];
+      if (best_due != due) {
+        if (best_due) continue;
+      } else if (due && tenant.terms.priority != other.terms.priority) {
+        if (tenant.terms.priority < other.terms.priority) continue;
+      } else if (deadline >= best_deadline) {
+        continue;
+      }
+    }
+    best = static_cast<int>(i);
+    best_due = due;
+    best_deadline = deadline;
+  }
+  return best;
+}
+
+// Whose turn it is once the holder has been charged up to `rest`.
+int Arbiter::pick_after(Nanoseconds now, Nanoseconds rest) {
+  Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
+  const auto ahead = static_cast<double>(std::max<Nanoseconds>(0, rest - now));
+  const double ve = holder.ve;
+  const double credit = holder.cap_credit;
+  holder.ve += ahead / holder.share.percent;
+  holder.cap_credit -= ahead * (1.0 - holder.share.percent / 100.0);
+  const int next = pick(now, false);
+  const bool must_stop = throttled(holder, 0);
+  holder.ve = ve;
+  holder.cap_credit = credit;
+  // Nobody wants and the holder may: it keeps the turn.
+  return next == kNobody && !must_stop ? holder_ : next;
+}
+
+Nanoseconds Arbiter::longest_lead(Nanoseconds now) const {
+  Nanoseconds lead = options_.least_lead;
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    if (!tenants_[i].active || static_cast<int>(i) == holder_ || !wants(now, i)) continue;
+    lead = std::max(lead, tenants_[i].report.lead_ns);
+  }
+  return lead;
+}
+
+// The successor has launched: it holds now. False: it has not, and the holder fills the gap.
+bool Arbiter::taken_over(Nanoseconds now) {
+  Tenant& next = tenants_[static_cast<std::size_t>(successor_)];
+  if (took_over(next)) {
+    next.unused = 0;
+    if (holder_ != kNobody) close(now, static_cast<std::size_t>(holder_));
+    holder_ = successor_;
+    successor_ = kNobody;
+    window_start_ = now;
+    next.window.end = std::max(now, handover_at_) + quantum(next);
+    note_change(static_cast<std::size_t>(holder_));
+    return true;
+  }
+  if (now - next.window.opened_at >= options_.unused_grant) {
+    drop_unused(now, static_cast<std::size_t>(successor_));
+    successor_ = kNobody;
+    return true;
+  }
+  wake_by(next.window.opened_at + options_.unused_grant);
+  if (holder_ == kNobody || !has_work(tenants_[static_cast<std::size_t>(holder_)])) return false;
+  if (now < handover_at_ + options_.grace) {
+    wake_by(handover_at_ + options_.grace);
+    return false;
+  }
+  Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
+  if (!throttled(holder, 0) && (!holder.window.open || holder.window.end <= now)) {
+    open(now, static_cast<std::size_t>(holder_), now + options_.filler, Kernels::kNone);
+    ++holder.account.fillers;
+  }
+  wake_by(now + options_.filler - options_.grace);
+  return false;
+}
+
+// A grant that brought no launch: others do not wait for such a tenant again for a while.
+void Arbiter::drop_unused(Nanoseconds now, std::size_t index) {
+  Tenant& tenant = tenants_[index];
+  tenant.unused = std::min<std::uint32_t>(tenant.unused + 1, 16);
+  ++tenant.account.unused_grants;
+  tenant.banned_until = now + std::min(options_.longest_ban, kMillisecond << tenant.unused);
+  close(now, index);
+  set_active(now, index, false);
+}
+
+// True: the holder has nothing to do and others wait, so its turn is over.
+bool Arbiter::dropped_silent(Nanoseconds now) {
+  Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
+  const bool busy_inside = holder.report.inside > 0;
+  if (holder.report.in_flight > 0) return false;
+  if (alone(now)) {
+    if (holder.window.open) wake_by(now + options_.unused_grant);
+    return false;
+  }
+  const bool unused = holder.report.last_launch < holder.granted_at;
+  if (holder.window.open && unused && !busy_inside &&
+      now - holder.granted_at >= options_.unused_grant) {
+    drop_unused(now, static_cast<std::size_t>(holder_));
+    holder_ = kNobody;
+    return true;
+  }
+  if (holder.window.open) wake_by(now + options_.unused_grant);
+  if (holder.report.waiting > 0 || busy_inside) return false;
+  const bool launched = holder.report.last_launch >= holder.window.opened_at;
+  const Nanoseconds patience = launched ? options_.silence : options_.unused_grant;
+  const Nanoseconds quiet = now - std::max(holder.last_activity, holder.window.opened_at);
+  if (quiet < patience) {
+    wake_by(now + patience - quiet);
+    return false;
+  }
+  if (launched) {
+    close(now, static_cast<std::size_t>(holder_));
+  } else {
+    drop_unused(now, static_cast<std::size_t>(holder_));
+  }
+  holder_ = kNobody;
+  return true;
+}
+
+// The device is free. False: nobody may have it now.
+bool Arbiter::chose(Nanoseconds now) {
+  const int next = pick(now, true);
+  if (next == kNobody) return false;
+  holder_ = next;
+  Tenant& holder = tenants_[static_cast<std::size_t>(next)];
+  handover_at_ = window_start_ = now;
+  if (alone(now)) {
+    open(now, static_cast<std::size_t>(next), kNever, Kernels::kUnlimited);
+  } else {
+    open(now, static_cast<std::size_t>(next), now + quantum(holder) + holder.report.lead_ns,
+         Kernels::kOne);
+    wake_by(now + options_.silence);
+  }
+  return true;
+}
+
+// Deals with the holder's turn. True: the turn was given up and somebody else may be chosen.
+bool Arbiter::passed_on(Nanoseconds now) {
+  const auto index = static_cast<std::size_t>(holder_);
+  Tenant& holder = tenants_[index];
+  Window& window = holder.window;
+  if (alone(now)) {
+    if (!window.open || window.limited) open(now, index, kNever, Kernels::kUnlimited);
+    return false;
+  }
+  if (!window.limited) {
+    // Somebody has come: what is in flight runs out, then it is decided.
+    window.limited = true;
+    window.end = now + kEndWhenJoined;
+    window.beside_online = online_present_;
+    note_change(index);
+  }
+  const bool blocked = holder.report.waiting > 0 || !window.open;
+  const Nanoseconds left = holder.report.work_left(now);
+  const bool uncertain = holder.report.in_flight > 0 &&
+                         holder.report.tail_deviation_ns > options_.uncertain &&
+                         now - holder.closed_at < kDrainPatience + 2 * holder.report.longest_ns;
+  if (!window.open && uncertain) {
+    wake_by(now + std::max(kDrainPoll, left));
+    return false;
+  }
+  const Nanoseconds rest = blocked ? now + left : std::max(now + left, window.end);
+  const Nanoseconds lead = longest_lead(now);
+  if (now < rest - lead - kTimerSlack) {
+    wake_by(rest - lead);
+    return false;
+  }
+  return hand_over(now, rest);
+}
+
+// The holder's work ends at `rest`, about as soon as a successor can begin.
+bool Arbiter::hand_over(Nanoseconds now, Nanoseconds rest) {
+  const auto index = static_cast<std::size_t>(holder_);
+  Tenant& holder = tenants_[index];
+  const int next = pick_after(now, rest);
+  if (next == holder_) {
+    const bool one = holder.report.waiting > 0 || !holder.window.open;
+    const Nanoseconds end = std::max(rest, now) + quantum(holder);
+    open(now, index, end, one ? Kernels::kOne : Kernels::kNone);
+    wake_by(end - longest_lead(now));
+    return false;
+  }
+  if (next == kNobody) {
+    // A capped tenant has had its share and nobody else may: the device stays idle.
+    close(now, index);
+    if (holder.report.in_flight == 0) {
+      holder_ = kNobody;
+      return true;
+    }
+    wake_by(now + std::max(kLeastPoll, holder.report.work_left(now)));
+    return false;
+  }
+  Tenant& successor = tenants_[static_cast<std::size_t>(next)];
+  const Nanoseconds lead = std::max(options_.least_lead, successor.report.lead_ns);
+  if (now < rest - lead - kTimerSlack) {
+    wake_by(rest - lead);
+    return false;
+  }
+  const bool uncertain =
+      holder.report.in_flight > 0 && holder.report.tail_deviation_ns > options_.uncertain;
+  const bool patient =
+      holder.window.open || now - holder.closed_at < kDrainPatience + 2 * holder.report.longest_ns;
+  if (uncertain && patient) {
+    close(now, index);
+    wake_by(now + std::max(kDrainPoll, holder.report.work_left(now)));
+    return false;
+  }
+  successor_ = next;
+  handover_at_ = rest;
+  open(now, static_cast<std::size_t>(next), rest + quantum(successor), Kernels::kOne);
+  successor.window.start = rest;
+  close(now, index);
+  wake_by(now + options_.unused_grant);
+  return false;
+}
+
+}  // namespace aliquot::gate

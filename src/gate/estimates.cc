@@ -1,0 +1,56 @@
+#include "gate/estimates.h"
+
+namespace aliquot::gate {
+namespace {
+
+// SplitMix64's finaliser.
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::uint64_t kernel_key(const KernelShape& shape) {
+  std::uint64_t key = mixed(shape.function);
+  for (int i = 0; i < 3; ++i) {
+    key = mixed(key + (static_cast<std::uint64_t>(shape.grid[i]) << 32 | shape.block[i]));
+  }
+  return key == 0 ? 1 : key;
+}
+
+// The key's entry, else a free one, else the one it will push out.
+std::size_t Estimates::place_of(std::uint64_t key) const {
+  const std::size_t first = key % kEntries;
+  std::size_t free = kEntries;
+  for (std::size_t i = 0; i < kProbes; ++i) {
+    const std::size_t at = (first + i) % kEntries;
+    if (entries_[at].key == key) return at;
+    if (entries_[at].key == 0 && free == kEntries) free = at;
+  }
+  return free != kEntries ? free : (first + (key >> 32) % kProbes) % kEntries;
+}
+
+Estimates::Estimate Estimates::of(std::uint64_t key) const {
+  const Entry& entry = entries_[place_of(key)];
+  if (entry.key != key) return {};
+  return {static_cast<Nanoseconds>(entry.duration), static_cast<Nanoseconds>(entry.deviation)};
+}
+
+void Estimates::measured(std::uint64_t key, Nanoseconds duration_ns) {
+  Entry& entry = entries_[place_of(key)];
+  const float ns = duration_ns > 0 ? static_cast<float>(duration_ns) : 1.0F;
+  if (entry.key != key) {
+    entry = {.key = key, .duration = ns, .deviation = 0};
+  } else {
+    const float off = ns > entry.duration ? ns - entry.duration : entry.duration - ns;
+    entry.deviation = 0.9F * entry.deviation + 0.1F * off;
+    entry.duration = 0.8F * entry.duration + 0.2F * ns;
+  }
+  longest_ *= 0.999;
+  if (longest_ < static_cast<double>(entry.duration))
+    longest_ = static_cast<double>(entry.duration);
+}
+
+}  // namespace aliquot::gate

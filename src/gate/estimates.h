@@ -1,0 +1,50 @@
+// How long a kernel will take, from how long it took: one entry per (function, grid, block).
+//
+// A fixed table: no allocation, no lock. Not thread safe by itself: the interposer serialises its
+// few writers. Needs no library at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/clock.h"
+
+namespace aliquot::gate {
+
+struct KernelShape {
+  std::uint64_t function = 0;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+};
+
+// Never 0.
+std::uint64_t kernel_key(const KernelShape& shape);
+
+class Estimates {
+ public:
+  struct Estimate {
+    Nanoseconds duration_ns = 0;  // 0: never measured
+    Nanoseconds deviation_ns = 0;
+  };
+
+  Estimate of(std::uint64_t key) const;
+  // One measured duration: moving averages of it (weight 1/5) and of its deviation (1/10).
+  void measured(std::uint64_t key, Nanoseconds duration_ns);
+  // The longest estimate lately: decays by 1/1000 a measurement.
+  Nanoseconds longest() const { return static_cast<Nanoseconds>(longest_); }
+
+ private:
+  static constexpr std::size_t kEntries = 2048;
+  static constexpr std::size_t kProbes = 4;
+  struct Entry {
+    std::uint64_t key = 0;
+    float duration = 0;
+    float deviation = 0;
+  };
+  std::size_t place_of(std::uint64_t key) const;
+
+  Entry entries_[kEntries];
+  double longest_ = 0;
+};
+
+}  // namespace aliquot::gate

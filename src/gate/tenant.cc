@@ -1,0 +1,127 @@
+#include "gate/tenant.h"
+
+namespace aliquot::gate {
+namespace {
+
+constexpr Nanoseconds kLeadCounts = 5 * kMillisecond;    // a longer one was no readiness to launch
+constexpr Nanoseconds kOverlapAfter = 2 * kMillisecond;  // measured work between two looks
+constexpr Nanoseconds kStartAhead = 2 * kMillisecond;    // an announced start is believed so far
+
+template <typename T>
+T smaller(T a, T b) {
+  return a < b ? a : b;
+}
+template <typename T>
+T larger(T a, T b) {
+  return a > b ? a : b;
+}
+
+}  // namespace
+
+Nanoseconds TenantGate::estimate(std::uint64_t key) const {
+  const Nanoseconds known = estimates_.of(key).duration_ns;
+  return known > 0 ? known : options_.unknown_kernel;
+}
+
+TenantReport TenantGate::report() const {
+  const auto outstanding =
+      static_cast<Nanoseconds>(static_cast<double>(outstanding_ns_) * overlap_);
+  return {.busy_ns = busy_ns_,
+          .busy_since = busy_since_,
+          .last_launch = last_launch_,
+          .since = since_,
+          .in_flight = in_flight_,
+          .waiting = waiting_,
+          .inside = inside_,
+          .outstanding_ns = outstanding,
+          .head_ns = in_flight_ == 0 ? 0 : outstanding / in_flight_,
+          .tail_deviation_ns = tail_deviation_ns_,
+          .longest_ns = estimates_.longest(),
+          .lead_ns = lead_ns_};
+}
+
+Nanoseconds TenantGate::work_left(Nanoseconds now) const {
+  return report().work_left(now) + others_ns_;
+}
+
+Nanoseconds TenantGate::limit(const Window& window) const {
+  if (!window.limited) return options_.in_flight_alone;
+  return window.beside_online ? options_.in_flight_online : options_.in_flight_limit;
+}
+
+TenantGate::Verdict TenantGate::may_launch(Nanoseconds now, const Window& window,
+                                           Nanoseconds estimate_ns) const {
+  if (!window.open) return {Answer::kGate, 0};
+  const bool anything = in_flight() > 0;
+  const Nanoseconds left = work_left(now);
+  const Nanoseconds most = limit(window);
+  if (!window.limited) {
+    if (!anything || left <= most) return {Answer::kGo, 0};
+    return {Answer::kLimiter, left - most * 3 / 4};
+  }
+  // Each window admits one kernel, else one longer than the window would never run.
+  if (used_number_ != window.number) return {Answer::kGo, 0};
+  const Nanoseconds time = window.end - now;
+  if (time <= 0 || time - left < estimate_ns / 2) return {Answer::kGate, 0};
+  if (!anything || left <= most) return {Answer::kGo, 0};
+  return {Answer::kLimiter, larger<Nanoseconds>(0, left - most / 2)};
+}
+
+bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t key,
+                          Nanoseconds estimate_ns) {
+  const bool first = window.open && last_launch_ < window.opened_at;
+  const bool burst = online_ && in_flight_ == 0 &&
+                     (last_launch_ == 0 || now - larger(last_launch_, since_) >= options_.silence);
+  if (in_flight_++ == 0) {
+    // After a take-over the device is still busy with the work of the tenant before.
+    since_ = larger(now, smaller(window.start, now + kStartAhead));
+    outstanding_ns_ = 0;
+  }
+  outstanding_ns_ += estimate_ns;
+  unmarked_ns_ = 0;
+  tail_deviation_ns_ = estimates_.of(key).deviation_ns;
+  used_number_ = window.number;
+  last_launch_ = now;
+  if (!first || !window.limited) return burst;
+  const Nanoseconds lead = now - window.opened_at;
+  if (lead < kLeadCounts) lead_ns_ = (lead_ns_ * 4 + lead) / 5;
+  return true;
+}
+
+void TenantGate::began(Nanoseconds at) {
+  if (busy_since_ == 0) busy_since_ = larger<Nanoseconds>(at, 1);
+}
+
+void TenantGate::completed(Nanoseconds at, std::uint32_t count, Nanoseconds estimate_ns) {
+  in_flight_ = in_flight_ > count ? in_flight_ - count : 0;
+  outstanding_ns_ = larger<Nanoseconds>(0, outstanding_ns_ - estimate_ns);
+  since_ = at;
+  if (in_flight_ > 0) return;
+  outstanding_ns_ = 0;
+  if (busy_since_ > 0) busy_ns_ += larger<Nanoseconds>(0, at - busy_since_);
+  busy_since_ = 0;
+}
+
+void TenantGate::measured(std::uint64_t key, Nanoseconds duration_ns) {
+  estimates_.measured(key, duration_ns);
+  durations_ns_ += duration_ns;
+  if (durations_ns_ < kOverlapAfter) return;
+  const Nanoseconds busy =
+      busy_ns_ + (busy_since_ > 0 ? larger<Nanoseconds>(0, since_ - busy_since_) : 0);
+  const double ratio =
+      static_cast<double>(busy - busy_before_ns_) / static_cast<double>(durations_ns_);
+  overlap_ = 0.7 * overlap_ + 0.3 * smaller(1.0, larger(0.03, ratio));
+  durations_ns_ = 0;
+  busy_before_ns_ = busy;
+}
+
+bool TenantGate::drained(Nanoseconds now, const Window& window) const {
+  return in_flight_ == 0 && (!window.open || waiting_ > 0 || now >= window.end);
+}
+
+bool TenantGate::silent(Nanoseconds now) const {
+  return in_flight_ == 0 && waiting_ == 0 && inside_ == 0 &&
+         now - larger(last_launch_, since_) >= options_.silence;
+}
+
+}  // namespace aliquot::gate

@@ -1,0 +1,117 @@
+// TenantGate: a tenant's side of the compute gate on one GPU. It says whether a launch may go now,
+// keeps account of what is in flight, and makes the report that the broker decides by.
+//
+// It leaves to its caller: clocks, waiting, events that tell when work began and ended, shared
+// memory. A lease with several processes has one TenantGate each; what the others have in flight
+// comes in by set_others(). Not thread safe by itself (the interposer serialises its slow path;
+// the fast path reads one word: is_open_alone() and quick()). No allocation, no library at run
+// time, so that it can live inside any process.
+//
+// Why it is as it is (figures: docs/adr on the compute gate): work already queued cannot be taken
+// back, so beside a competitor only `in_flight_limit` of work is queued, and the next launch is
+// timed to just before that work ends. A limit in kernels, or one that lets kernels longer than
+// it run one at a time, costs 2 % of the device.
+#pragma once
+
+#include "gate/estimates.h"
+#include "gate/window.h"
+
+namespace aliquot::gate {
+
+struct TenantOptions {
+  Nanoseconds in_flight_limit = 600 * kMicrosecond;   // beside a competitor
+  Nanoseconds in_flight_online = 400 * kMicrosecond;  // offline, while an online lease exists
+  Nanoseconds in_flight_alone = 5 * kMillisecond;     // bounds what a newcomer waits for
+  Nanoseconds unknown_kernel = 5 * kMillisecond;      // estimate before the first measurement
+  Nanoseconds mark_alone = 1 * kMillisecond;          // work between two looks at the clock
+  Nanoseconds silence = 150 * kMicrosecond;           // idle so long: the broker is told
+};
+
+class TenantGate {
+ public:
+  explicit TenantGate(const TenantOptions& options = {}) : options_(options) {}
+
+  enum class Answer : std::uint8_t {
+    kGo,
+    kGate,     // closed or too little time left: wait for the next window
+    kLimiter,  // enough in flight: ask again after `wait_ns`, or when work completes
+  };
+  struct Verdict {
+    Answer answer = Answer::kGo;
+    Nanoseconds wait_ns = 0;
+  };
+
+  // Estimate of a kernel; one never measured counts as long (a burst of them must not queue up).
+  Nanoseconds estimate(std::uint64_t key) const;
+
+  // Alone: may go without a look at the clock. False: use may_launch(), and let an event mark the
+  // launch, so that completed() will be called for all launches up to it.
+  bool quick(Nanoseconds estimate_ns) {
+    if (unmarked_ns_ + estimate_ns > options_.mark_alone) return false;
+    unmarked_ns_ += estimate_ns;
+    return true;
+  }
+
+  Verdict may_launch(Nanoseconds now, const Window& window, Nanoseconds estimate_ns) const;
+
+  // The launch was handed to the driver. True: tell the broker (the first since the window opened,
+  // which is how it learns that the window was taken over; of an online tenant also the first of a
+  // burst, which takes the GPU).
+  bool launched(Nanoseconds now, const Window& window, std::uint64_t key, Nanoseconds estimate_ns);
+  // The device has begun the first of the work in flight, as an event before it tells.
+  void began(Nanoseconds at);
+  // `count` launches whose estimates sum to `estimate_ns` are complete since `at`. The duration
+  // that an event measured for them goes to measured().
+  void completed(Nanoseconds at, std::uint32_t count, Nanoseconds estimate_ns);
+  // A kernel took so long, apart from time in which another context had the device.
+  void measured(std::uint64_t key, Nanoseconds duration_ns);
+
+  // Threads at the closed gate, and threads inside a launch or the limiter.
+  void wait_at_gate() { ++waiting_; }
+  void leave_gate() { --waiting_; }
+  void enter_launch() { ++inside_; }
+  void leave_launch() { --inside_; }
+  // What other processes of the lease have in flight.
+  void set_others(std::uint32_t in_flight, Nanoseconds work_left) {
+    others_ = in_flight;
+    others_ns_ = work_left;
+  }
+
+  void set_online(bool online) { online_ = online; }
+
+  std::uint32_t in_flight() const { return in_flight_ + others_; }
+  Nanoseconds work_left(Nanoseconds now) const;
+  // Nothing is in flight and the broker waits for that.
+  bool drained(Nanoseconds now, const Window& window) const;
+  // Nothing in flight, no thread on its way, for the time of silence.
+  bool silent(Nanoseconds now) const;
+
+  TenantReport report() const;
+
+ private:
+  Nanoseconds limit(const Window& window) const;
+
+  TenantOptions options_;
+  bool online_ = false;
+  Estimates estimates_;
+  std::uint32_t in_flight_ = 0;
+  std::uint32_t others_ = 0;
+  Nanoseconds others_ns_ = 0;
+  std::uint32_t waiting_ = 0;
+  std::uint32_t inside_ = 0;
+  Nanoseconds outstanding_ns_ = 0;
+  Nanoseconds unmarked_ns_ = 0;
+  Nanoseconds since_ = 0;
+  Nanoseconds last_launch_ = 0;
+  std::uint32_t used_number_ = 0;  // the window whose free kernel was taken
+  Nanoseconds tail_deviation_ns_ = 0;
+  Nanoseconds lead_ns_ = 80 * kMicrosecond;
+  Nanoseconds busy_ns_ = 0;
+  Nanoseconds busy_since_ = 0;
+  // Streams overlap: time passes slower than durations add up.
+  double overlap_ = 1.0;
+  Nanoseconds durations_ns_ = 0;  // measured since overlap_ was last taken
+  Nanoseconds busy_before_ns_ = 0;
+};
+
+}  // namespace aliquot::gate

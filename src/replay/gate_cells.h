@@ -1,0 +1,37 @@
+// The cells by which the compute gate is judged: 405 settings of tenants, and what the twin
+// measures in one of them. Simulated. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "replay/gate_twin.h"
+
+namespace aliquot::replay {
+
+struct GateCell {
+  std::string name;  // "n4-skewed/k500us/d64/plain"
+  std::size_t tenants = 0;
+  std::string kernel;  // "5us", ..., "pareto", "hetero"
+  std::vector<double> shares;
+  std::vector<TwinTenant> specs;
+};
+
+// 9 share vectors of 2, 4, 8 and 16 tenants from 5 to 95 %; kernels of 5 us to 50 ms, mixes, a
+// heavy tail, different ones side by side; depths 4, 64, 1000; one stream, four, two processes.
+std::vector<GateCell> gate_matrix();
+// Every tenth or so of them, each kernel, size and shape among them.
+std::vector<GateCell> named_gate_cells();
+
+struct CellResult {
+  double mean_error = 0;  // points of share, against busy / wall
+  double worst_error = 0;
+  double busy_percent = 0;
+  double longest_wait_ms = 0;
+  double largest_lag_ms = 0;  // against the fluid share, from the end of the warm-up on
+  double steps_per_second = 0;
+};
+
+CellResult run_cell(const GateCell& cell, const TwinOptions& options);
+
+}  // namespace aliquot::replay

@@ -1,0 +1,308 @@
+// The twin's loop, its broker, and what it measures.
+#include "replay/gate_twin.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aliquot::replay {
+namespace {
+
+constexpr Nanoseconds kSampleEvery = 10 * kMillisecond;
+constexpr Nanoseconds kLeastTimer = 1 * kMicrosecond;
+constexpr Nanoseconds kStartSpread = 1 * kMillisecond;
+
+}  // namespace
+
+GateTwin::GateTwin(const TwinOptions& options, std::vector<TwinTenant> tenants)
+    : options_(options),
+      engine_(options.gpu),
+      arbiter_(options.terms, options.arbiter),
+      work_random_(options.seed),
+      host_random_(options.seed * 77 + 5) {
+  for (TwinTenant& spec : tenants) {
+    const std::size_t index = tenants_.size();
+    Tenant tenant;
+    tenant.gate = gate::TenantGate(options.tenant);
+    tenant.gate.set_online(spec.terms.share_class == gate::ShareClass::kOnline);
+    for (int i = 0; i < spec.processes * spec.threads; ++i) {
+      tenant.threads.push_back(threads_.size());
+      Thread thread;
+      thread.tenant = index;
+      threads_.push_back(std::move(thread));
+    }
+    push(spec.arrives, What::kJoin, index);
+    if (spec.leaves != engine::kNever) push(spec.leaves, What::kLeave, index);
+    if (spec.resized_at != engine::kNever) push(spec.resized_at, What::kResize, index);
+    if (spec.behaviour == Behaviour::kRequests) push(spec.arrives, What::kArrival, index);
+    tenant.spec = std::move(spec);
+    tenants_.push_back(std::move(tenant));
+  }
+  push(0, What::kSample, 0);
+}
+
+void GateTwin::push(Nanoseconds time, What what, std::size_t subject, std::uint64_t generation) {
+  events_.push({time, ++order_, what, subject, generation});
+}
+
+double GateTwin::uniform(std::mt19937_64& random) {
+  return std::uniform_real_distribution<>(0, 1)(random);
+}
+
+Nanoseconds GateTwin::host_wake() {
+  const HostModel& host = options_.host;
+  const double normal = std::normal_distribution<>()(host_random_);
+  double ns = static_cast<double>(host.wake_median) * std::exp(host.wake_sigma * normal);
+  if (uniform(host_random_) < host.tail_probability) {
+    ns -= std::log(1 - uniform(host_random_)) * static_cast<double>(host.tail_mean);
+  }
+  return static_cast<Nanoseconds>(ns);
+}
+
+void GateTwin::run() {
+  while (true) {
+    const Nanoseconds device = engine_.next_event();
+    const Nanoseconds host = events_.empty() ? engine::kNever : events_.top().time;
+    const Nanoseconds next = std::min(device, host);
+    if (next > options_.duration) break;
+    now_ = next;
+    if (device <= host) {
+      device_event();
+    } else {
+      const Event event = events_.top();
+      events_.pop();
+      engine_.advance(now_);
+      handle(event);
+    }
+    note_demand();
+  }
+  now_ = options_.duration;
+}
+
+void GateTwin::device_event() {
+  engine_.advance(now_);
+  if (engine_.switches() != switches_seen_) {
+    switches_seen_ = engine_.switches();
+    const engine::Switch& last = engine_.last_switch();
+    const std::size_t contexts = tenant_of_context_.size();
+    if (last.from < contexts && last.to < contexts &&
+        tenant_of_context_[last.from] == tenant_of_context_[last.to]) {
+      tenants_[tenant_of_context_[last.to]].own_switches += last.cost;
+    }
+  }
+  take_notices();
+}
+
+void GateTwin::take_notices() {
+  for (const engine::Notice& notice : engine_.take_notices()) {
+    if (notice.what == engine::Notice::What::kStarted) {
+      tenants_[threads_[thread_of_stream_[notice.stream.slot]].tenant].gate.began(notice.time);
+    } else {
+      completed(notice);
+    }
+  }
+}
+
+void GateTwin::handle(const Event& event) {
+  switch (event.what) {
+    case What::kThread:
+      if (event.generation == threads_[event.subject].generation) resume(event.subject);
+      break;
+    case What::kBroker:
+      if (event.generation == broker_generation_) broker_step();
+      break;
+    case What::kArrival:
+      request_arrived(event.subject);
+      break;
+    case What::kJoin:
+      join(event.subject);
+      break;
+    case What::kLeave:
+      leave(event.subject);
+      break;
+    case What::kResize:
+      resize(event.subject);
+      break;
+    case What::kDrained:
+      check_drained(event.subject, false);
+      break;
+    case What::kSilent:
+      check_drained(event.subject, true);
+      break;
+    case What::kSample:
+      sample();
+      break;
+  }
+}
+
+Nanoseconds GateTwin::device_time(const Tenant& tenant) const {
+  Nanoseconds time = tenant.past_busy + tenant.own_switches;
+  for (const engine::ContextId context : tenant.contexts) time += engine_.busy(context, now_);
+  return time;
+}
+
+void GateTwin::sample() {
+  for (Tenant& tenant : tenants_) {
+    if (now_ <= options_.warmup) tenant.longest_wait = 0;
+    tenant.samples.push_back(static_cast<double>(device_time(tenant)) / 1e6);
+  }
+  push(now_ + kSampleEvery, What::kSample, 0);
+}
+
+double GateTwin::share(std::size_t tenant, Nanoseconds from, Nanoseconds to) const {
+  const std::vector<double>& samples = tenants_[tenant].samples;
+  const auto first = static_cast<std::size_t>(from / kSampleEvery);
+  const std::size_t last =
+      std::min(static_cast<std::size_t>(to / kSampleEvery), samples.size() - 1);
+  return 100.0 * (samples[last] - samples[first]) / (static_cast<double>(last - first) * 10.0);
+}
+
+double GateTwin::busy_percent() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < tenants_.size(); ++i) sum += share(i);
+  return sum;
+}
+
+// A device without work while somebody waits at the gate is what work conservation forbids.
+void GateTwin::note_demand() {
+  bool waiting = false;
+  bool working = false;
+  for (const Tenant& tenant : tenants_) {
+    if (!tenant.present) continue;
+    waiting = waiting || tenant.waiting_since >= 0;
+    for (const engine::ContextId context : tenant.contexts) {
+      working = working || !engine_.idle(context);
+    }
+    if (working) break;
+  }
+  if (working || !waiting) {
+    idle_demand_since_ = -1;
+    return;
+  }
+  if (idle_demand_since_ < 0) idle_demand_since_ = now_;
+  if (idle_demand_since_ >= options_.warmup) {
+    longest_idle_demand_ = std::max(longest_idle_demand_, now_ - idle_demand_since_);
+  }
+}
+
+void GateTwin::join(std::size_t index) {
+  Tenant& tenant = tenants_[index];
+  tenant.present = true;
+  tenant.slot = arbiter_.add(now_, tenant.spec.terms);
+  tenant_of_slot_.resize(std::max(tenant_of_slot_.size(), tenant.slot + 1));
+  tenant_of_slot_[tenant.slot] = index;
+  std::size_t next = 0;
+  for (int p = 0; p < tenant.spec.processes; ++p) {
+    const engine::ContextId context =
+        engine_.add_context(now_, {.process = index * 1000 + static_cast<std::size_t>(p) + 1});
+    tenant.contexts.push_back(context);
+    tenant_of_context_.resize(std::max<std::size_t>(tenant_of_context_.size(), context.slot + 1));
+    tenant_of_context_[context.slot] = index;
+    for (int t = 0; t < tenant.spec.threads; ++t) {
+      const std::size_t id = tenant.threads[next++];
+      Thread& thread = threads_[id];
+      thread.stream = engine_.add_stream(context);
+      thread_of_stream_.resize(
+          std::max<std::size_t>(thread_of_stream_.size(), thread.stream.slot + 1));
+      thread_of_stream_[thread.stream.slot] = id;
+      wake(id, static_cast<Nanoseconds>(uniform(work_random_) * kStartSpread));
+    }
+  }
+  notify();
+}
+
+void GateTwin::leave(std::size_t index) {
+  Tenant& tenant = tenants_[index];
+  tenant.past_busy = device_time(tenant);
+  tenant.own_switches = 0;
+  for (const engine::ContextId context : tenant.contexts) engine_.remove_context(now_, context);
+  tenant.contexts.clear();
+  for (const std::size_t id : tenant.threads) {
+    threads_[id].state = State::kOff;
+    ++threads_[id].generation;
+  }
+  tenant.present = false;
+  tenant.waiting_since = -1;
+  arbiter_.remove(now_, tenant.slot);
+  notify();
+}
+
+void GateTwin::resize(std::size_t index) {
+  arbiter_.set_terms(now_, tenants_[index].slot, tenants_[index].spec.resized);
+  notify();
+}
+
+void GateTwin::notify() {
+  if (!options_.gated) return;
+  if (options_.lost_wakes > 0 && uniform(host_random_) < options_.lost_wakes) return;
+  const Nanoseconds at = now_ + host_wake();
+  if (at >= broker_at_) return;
+  broker_at_ = at;
+  push(at, What::kBroker, 0, ++broker_generation_);
+}
+
+void GateTwin::arm(Nanoseconds time) {
+  if (time == engine::kNever) return;
+  const Nanoseconds at = std::max(time, now_ + kLeastTimer) + host_wake() / 2;
+  if (at >= broker_at_) return;
+  broker_at_ = at;
+  push(at, What::kBroker, 0, ++broker_generation_);
+}
+
+gate::TenantReport GateTwin::report_of(const Tenant& tenant) const {
+  gate::TenantReport report = tenant.gate.report();
+  switch (tenant.spec.cheat) {
+    case Cheat::kReportsLess: {
+      const double busy = static_cast<double>(report.busy(now_)) * tenant.spec.report_factor;
+      report.busy_ns = static_cast<Nanoseconds>(busy);
+      report.busy_since = 0;
+      break;
+    }
+    case Cheat::kHidesQueue:
+      report.in_flight = 0;
+      report.outstanding_ns = report.head_ns = 0;
+      break;
+    case Cheat::kPhantomDemand:
+      report.waiting = 1;
+      break;
+    case Cheat::kIgnoresGate:
+    case Cheat::kNone:
+      break;
+  }
+  return report;
+}
+
+void GateTwin::broker_step() {
+  ++broker_steps_;
+  broker_at_ = engine::kNever;
+  reports_.assign(arbiter_.slots(), {});
+  for (const Tenant& tenant : tenants_) {
+    if (tenant.present) reports_[tenant.slot] = report_of(tenant);
+  }
+  const Nanoseconds next = arbiter_.step(now_, reports_);
+  for (const std::size_t slot : arbiter_.changed()) {
+    if (arbiter_.present(slot)) apply_window(tenant_of_slot_[slot]);
+  }
+  arm(next);
+  if (observer_ != nullptr) observer_(observer_context_, *this, now_);
+}
+
+void GateTwin::apply_window(std::size_t index) {
+  Tenant& tenant = tenants_[index];
+  tenant.window = arbiter_.window(tenant.slot);
+  if (!tenant.window.open) return;
+  for (const std::size_t id : tenant.threads) {
+    if (threads_[id].state == State::kAtGate) {
+      tenant.gate.leave_gate();
+      wake(id, host_wake());
+    } else if (threads_[id].state == State::kInLimiter) {
+      tenant.gate.leave_launch();
+      wake(id, options_.host.sync_wake);
+    }
+  }
+}
+
+const gate::Account& GateTwin::account(std::size_t tenant) const {
+  return arbiter_.account(tenants_[tenant].slot);
+}
+
+}  // namespace aliquot::replay

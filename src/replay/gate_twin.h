@@ -1,0 +1,237 @@
+// GateTwin: the compute gate's virtual-time twin. Tenants, their processes and threads, the host's
+// wake latencies and the broker's timers are modelled here; the device is an engine::Engine, and
+// every decision is taken by the very functions that the interposer and the broker call
+// (gate::TenantGate, gate::Arbiter). Simulated: no GPU, no clock, no thread; same seed, same run.
+//
+// Host model (facts of a usual Linux host): a wake takes a log-normal time of median 60 us with a
+// 0.2 % tail of mean 1 ms; timers half of that; a launch 4 us, plus 1.5 us for an event per 50 us
+// of work beside a competitor; a synchronising thread wakes 8 us, a drain is seen 15 us late.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include "engine/engine.h"
+#include "gate/arbiter.h"
+#include "gate/tenant.h"
+
+namespace aliquot::replay {
+
+// Kernel durations: one of several classes, each with its probability.
+struct KernelMix {
+  struct Class {
+    Nanoseconds duration_ns = 0;
+    double probability = 1.0;
+  };
+  std::vector<Class> classes;
+  double sigma = 0;     // log-normal spread of each
+  bool pareto = false;  // exponent 1.5 with the class's duration as mean, at most 50 ms
+};
+
+enum class Behaviour : std::uint8_t {
+  kSaturating,  // keeps `depth` launches queued in each thread
+  kRequests,    // Poisson arrivals of `burst_kernels` kernels each, waited for
+  kTraining,    // `burst_kernels`, then `gap` on the CPU, and so on
+};
+
+enum class Cheat : std::uint8_t {
+  kNone,
+  kReportsLess,     // reports `report_factor` of its use
+  kHidesQueue,      // ignores the limiter and says that nothing is in flight
+  kIgnoresGate,     // launches whatever the window says
+  kPhantomDemand,   // claims to wait and never launches
+};
+
+struct TwinTenant {
+  gate::TenantTerms terms;
+  int processes = 1;
+  int threads = 1;  // a process; each with its own stream
+  int width_eighths = 8;  // of the device, that one kernel takes
+  Behaviour behaviour = Behaviour::kSaturating;
+  int depth = 64;
+  KernelMix mix;
+  int graph_nodes = 1;  // a launch is a graph of so many kernels in a row
+  double requests_per_second = 0;
+  int burst_kernels = 10;
+  Nanoseconds gap = 0;
+  Nanoseconds arrives = 0;
+  Nanoseconds leaves = engine::kNever;
+  Nanoseconds resized_at = engine::kNever;
+  gate::TenantTerms resized;
+  Cheat cheat = Cheat::kNone;
+  double report_factor = 1.0;
+  Nanoseconds stops_at = engine::kNever;  // as by SIGSTOP: launches no more, says so nowhere
+};
+
+struct HostModel {
+  Nanoseconds wake_median = 60 * kMicrosecond;
+  double wake_sigma = 0.4;
+  double tail_probability = 0.002;
+  Nanoseconds tail_mean = 1 * kMillisecond;
+  Nanoseconds launch = 4 * kMicrosecond;
+  Nanoseconds event = 1'500;
+  Nanoseconds sync_wake = 8 * kMicrosecond;
+  Nanoseconds drain_seen = 15 * kMicrosecond;
+  double noise = 0.02;  // of measured durations
+};
+
+struct TwinOptions {
+  engine::EngineSpec gpu;
+  gate::GpuTerms terms;
+  gate::ArbiterOptions arbiter;
+  gate::TenantOptions tenant;
+  HostModel host;
+  bool gated = true;  // false: the hardware's time slices alone
+  double lost_wakes = 0;  // of the wakes of the broker, for the tests of lost messages
+  Nanoseconds duration = 11 * kSecond;
+  Nanoseconds warmup = 1 * kSecond;
+  std::uint64_t seed = 1;
+};
+
+class GateTwin {
+ public:
+  GateTwin(const TwinOptions& options, std::vector<TwinTenant> tenants);
+  void run();
+
+  // Percent of [from, to) in which the tenant had the device, switches between its own processes
+  // included. Resolution 10 ms.
+  double share(std::size_t tenant, Nanoseconds from, Nanoseconds to) const;
+  double share(std::size_t tenant) const {
+    return share(tenant, options_.warmup, options_.duration);
+  }
+  // Device milliseconds by 10 ms sample.
+  const std::vector<double>& samples(std::size_t tenant) const { return tenants_[tenant].samples; }
+  double busy_percent() const;
+  std::uint64_t launches(std::size_t tenant) const { return tenants_[tenant].launches; }
+  // Of requests, in the order they ended; nanoseconds.
+  const std::vector<Nanoseconds>& latencies(std::size_t tenant) const {
+    return tenants_[tenant].latencies;
+  }
+  Nanoseconds longest_wait(std::size_t tenant) const { return tenants_[tenant].longest_wait; }
+  const gate::Account& account(std::size_t tenant) const;
+  std::uint64_t broker_steps() const { return broker_steps_; }
+  // Longest time in which a tenant waited for the gate while the device had nothing to do.
+  Nanoseconds longest_idle_demand() const { return longest_idle_demand_; }
+  // Called after each step of the broker: for invariants.
+  using Observer = void (*)(void* context, const GateTwin& twin, Nanoseconds now);
+  void observe(Observer observer, void* context) {
+    observer_ = observer;
+    observer_context_ = context;
+  }
+  const gate::Arbiter& arbiter() const { return arbiter_; }
+  const std::vector<gate::TenantReport>& reports() const { return reports_; }
+
+ private:
+  enum class State : std::uint8_t {
+    kOff, kRunning, kSubmitting, kFull, kAtGate, kInLimiter, kIdle, kGap
+  };
+  struct Launch {
+    Nanoseconds duration = 0;
+    Nanoseconds estimate = 0;
+    std::uint64_t key = 0;
+  };
+  struct Thread {
+    std::size_t tenant = 0;
+    engine::StreamId stream;
+    State state = State::kOff;
+    std::uint64_t generation = 0;  // of the pending event
+    Launch next;                   // drawn and not yet launched; duration 0: none
+    std::deque<Launch> in_flight;
+    std::deque<Nanoseconds> requests;  // arrived, not begun
+    Nanoseconds request_arrived = 0;
+    int burst_left = 0;
+    bool began = false;
+  };
+  struct Tenant {
+    TwinTenant spec;
+    std::size_t slot = 0;
+    bool present = false;
+    gate::TenantGate gate;
+    gate::Window window;
+    std::vector<std::size_t> threads;
+    std::vector<engine::ContextId> contexts;
+    Nanoseconds own_switches = 0;
+    Nanoseconds past_busy = 0;  // of contexts that are gone
+    Nanoseconds waiting_since = -1;
+    Nanoseconds longest_wait = 0;
+    std::uint64_t launches = 0;
+    std::vector<double> samples;
+    std::vector<Nanoseconds> latencies;
+  };
+  enum class What : std::uint8_t {
+    kThread, kBroker, kArrival, kJoin, kLeave, kResize, kDrained, kSilent, kSample
+  };
+  struct Event {
+    Nanoseconds time = 0;
+    std::uint64_t order = 0;
+    What what = What::kThread;
+    std::size_t subject = 0;
+    std::uint64_t generation = 0;
+    bool operator<(const Event& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  void push(Nanoseconds time, What what, std::size_t subject, std::uint64_t generation = 0);
+  void handle(const Event& event);
+  void device_event();
+  void take_notices();
+  void sample();
+  Nanoseconds device_time(const Tenant& tenant) const;
+  Nanoseconds host_wake();
+  double uniform(std::mt19937_64& random);
+  void note_demand();
+
+  // The broker (gate_twin.cc).
+  void join(std::size_t tenant);
+  void leave(std::size_t tenant);
+  void resize(std::size_t tenant);
+  void notify();
+  void arm(Nanoseconds time);
+  void broker_step();
+  gate::TenantReport report_of(const Tenant& tenant) const;
+  void apply_window(std::size_t tenant);
+
+  // Threads (gate_twin_tenants.cc).
+  void draw(Thread& thread);
+  void wake(std::size_t thread, Nanoseconds after);
+  void resume(std::size_t thread);
+  void attempt(std::size_t thread);
+  gate::TenantGate::Verdict verdict(const Tenant& tenant, Nanoseconds estimate) const;
+  void wait_at_gate(std::size_t thread);
+  void submit(std::size_t thread);
+  bool begin_burst(std::size_t thread);
+  void request_arrived(std::size_t tenant);
+  void completed(const engine::Notice& notice);
+  void check_drained(std::size_t tenant, bool silent);
+  Nanoseconds noisy(Nanoseconds duration);
+
+  TwinOptions options_;
+  engine::Engine engine_;
+  gate::Arbiter arbiter_;
+  std::vector<Tenant> tenants_;
+  std::vector<Thread> threads_;
+  std::vector<std::size_t> thread_of_stream_;  // by the stream's slot
+  std::vector<std::size_t> tenant_of_context_;  // by the context's slot
+  std::vector<std::size_t> tenant_of_slot_;     // by the arbiter's slot
+  std::vector<gate::TenantReport> reports_;
+  std::priority_queue<Event> events_;
+  std::uint64_t order_ = 0;
+  Nanoseconds now_ = 0;
+  Nanoseconds broker_at_ = engine::kNever;
+  std::uint64_t broker_generation_ = 0;
+  std::uint64_t broker_steps_ = 0;
+  std::uint64_t switches_seen_ = 0;
+  Nanoseconds idle_demand_since_ = -1;
+  Nanoseconds longest_idle_demand_ = 0;
+  std::mt19937_64 work_random_;
+  std::mt19937_64 host_random_;
+  Observer observer_ = nullptr;
+  void* observer_context_ = nullptr;
+};
+
+}  // namespace aliquot::replay
