@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
         result.steps_per_second);
     std::fflush(stdout);
     first = false;
-    for (const std::string& key : {std::string("all"), "kernel " + cell.kernel,
-                                   "tenants " + std::to_string(cell.tenants)}) {
+    for (const std::string& key :
+         {std::string("all"), "kernel " + cell.kernel, "tenants " + std::to_string(cell.tenants)}) {
       add(sums[key], result);
     }
   }

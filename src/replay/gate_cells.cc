@@ -25,7 +25,7 @@ std::vector<ShareVector> share_vectors() {
           {"n16-skewed", {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 10, 20}}};
 }
 
-constexpr const char* kKernels[] = {"5us",  "50us",      "500us",  "5ms",   "50ms",
+constexpr const char* kKernels[] = {"5us",    "50us",    "500us",  "5ms",   "50ms",
                                     "mix5us", "mix50us", "pareto", "hetero"};
 constexpr Nanoseconds kLengths[] = {5 * kMicrosecond, 50 * kMicrosecond, 500 * kMicrosecond,
                                     5 * kMillisecond, 50 * kMillisecond};
@@ -35,11 +35,13 @@ KernelMix one_length(Nanoseconds duration) { return {.classes = {{duration, 1.0}
 KernelMix mix_of(std::size_t kernel, std::size_t tenant) {
   switch (kernel) {
     case 5:
-      return {.classes = {{kLengths[0], 0.6}, {kLengths[1], 0.3}, {kLengths[2], 0.08},
-                          {kLengths[3], 0.02}}};
+      return {
+          .classes = {
+              {kLengths[0], 0.6}, {kLengths[1], 0.3}, {kLengths[2], 0.08}, {kLengths[3], 0.02}}};
     case 6:
-      return {.classes = {{kLengths[1], 0.7}, {kLengths[2], 0.2}, {kLengths[3], 0.08},
-                          {kLengths[4], 0.02}}};
+      return {
+          .classes = {
+              {kLengths[1], 0.7}, {kLengths[2], 0.2}, {kLengths[3], 0.08}, {kLengths[4], 0.02}}};
     case 7:
       return {.classes = {{300 * kMicrosecond, 1.0}}, .pareto = true};
     case 8: {
@@ -97,8 +99,8 @@ std::vector<GateCell> gate_matrix() {
 std::vector<GateCell> named_gate_cells() {
   const std::vector<GateCell> all = gate_matrix();
   std::vector<GateCell> named;
-  // 10 and the number of settings a vector has (45) share 5: a step of 10.1 visits every shape.
-  for (std::size_t i = 0; i < 40; ++i) named.push_back(all[i * 101 / 10]);
+  // Of each two kernels of a share vector one, with the five depths and shapes in turn.
+  for (std::size_t i = 0; i < 40; ++i) named.push_back(all[i * 10 + i * 3 % 5]);
   return named;
 }
 

@@ -2,10 +2,6 @@
 // wake latencies and the broker's timers are modelled here; the device is an engine::Engine, and
 // every decision is taken by the very functions that the interposer and the broker call
 // (gate::TenantGate, gate::Arbiter). Simulated: no GPU, no clock, no thread; same seed, same run.
-//
-// Host model (facts of a usual Linux host): a wake takes a log-normal time of median 60 us with a
-// 0.2 % tail of mean 1 ms; timers half of that; a launch 4 us, plus 1.5 us for an event per 50 us
-// of work beside a competitor; a synchronising thread wakes 8 us, a drain is seen 15 us late.
 #pragma once
 
 #include <cstdint>
@@ -18,79 +14,9 @@
 #include "engine/engine.h"
 #include "gate/arbiter.h"
 #include "gate/tenant.h"
+#include "replay/gate_twin_spec.h"
 
 namespace aliquot::replay {
-
-// Kernel durations: one of several classes, each with its probability.
-struct KernelMix {
-  struct Class {
-    Nanoseconds duration_ns = 0;
-    double probability = 1.0;
-  };
-  std::vector<Class> classes;
-  double sigma = 0;     // log-normal spread of each
-  bool pareto = false;  // exponent 1.5 with the class's duration as mean, at most 50 ms
-};
-
-enum class Behaviour : std::uint8_t {
-  kSaturating,  // keeps `depth` launches queued in each thread
-  kRequests,    // Poisson arrivals of `burst_kernels` kernels each, waited for
-  kTraining,    // `burst_kernels`, then `gap` on the CPU, and so on
-};
-
-enum class Cheat : std::uint8_t {
-  kNone,
-  kReportsLess,     // reports `report_factor` of its use
-  kHidesQueue,      // ignores the limiter and says that nothing is in flight
-  kIgnoresGate,     // launches whatever the window says
-  kPhantomDemand,   // claims to wait and never launches
-};
-
-struct TwinTenant {
-  gate::TenantTerms terms;
-  int processes = 1;
-  int threads = 1;  // a process; each with its own stream
-  int width_eighths = 8;  // of the device, that one kernel takes
-  Behaviour behaviour = Behaviour::kSaturating;
-  int depth = 64;
-  KernelMix mix;
-  int graph_nodes = 1;  // a launch is a graph of so many kernels in a row
-  double requests_per_second = 0;
-  int burst_kernels = 10;
-  Nanoseconds gap = 0;
-  Nanoseconds arrives = 0;
-  Nanoseconds leaves = engine::kNever;
-  Nanoseconds resized_at = engine::kNever;
-  gate::TenantTerms resized;
-  Cheat cheat = Cheat::kNone;
-  double report_factor = 1.0;
-  Nanoseconds stops_at = engine::kNever;  // as by SIGSTOP: launches no more, says so nowhere
-};
-
-struct HostModel {
-  Nanoseconds wake_median = 60 * kMicrosecond;
-  double wake_sigma = 0.4;
-  double tail_probability = 0.002;
-  Nanoseconds tail_mean = 1 * kMillisecond;
-  Nanoseconds launch = 4 * kMicrosecond;
-  Nanoseconds event = 1'500;
-  Nanoseconds sync_wake = 8 * kMicrosecond;
-  Nanoseconds drain_seen = 15 * kMicrosecond;
-  double noise = 0.02;  // of measured durations
-};
-
-struct TwinOptions {
-  engine::EngineSpec gpu;
-  gate::GpuTerms terms;
-  gate::ArbiterOptions arbiter;
-  gate::TenantOptions tenant;
-  HostModel host;
-  bool gated = true;  // false: the hardware's time slices alone
-  double lost_wakes = 0;  // of the wakes of the broker, for the tests of lost messages
-  Nanoseconds duration = 11 * kSecond;
-  Nanoseconds warmup = 1 * kSecond;
-  std::uint64_t seed = 1;
-};
 
 class GateTwin {
  public:
@@ -127,7 +53,14 @@ class GateTwin {
 
  private:
   enum class State : std::uint8_t {
-    kOff, kRunning, kSubmitting, kFull, kAtGate, kInLimiter, kIdle, kGap
+    kOff,
+    kRunning,
+    kSubmitting,
+    kFull,
+    kAtGate,
+    kInLimiter,
+    kIdle,
+    kGap
   };
   struct Launch {
     Nanoseconds duration = 0;
@@ -163,7 +96,15 @@ class GateTwin {
     std::vector<Nanoseconds> latencies;
   };
   enum class What : std::uint8_t {
-    kThread, kBroker, kArrival, kJoin, kLeave, kResize, kDrained, kSilent, kSample
+    kThread,
+    kBroker,
+    kArrival,
+    kJoin,
+    kLeave,
+    kResize,
+    kDrained,
+    kSilent,
+    kSample
   };
   struct Event {
     Nanoseconds time = 0;
@@ -215,7 +156,7 @@ class GateTwin {
   gate::Arbiter arbiter_;
   std::vector<Tenant> tenants_;
   std::vector<Thread> threads_;
-  std::vector<std::size_t> thread_of_stream_;  // by the stream's slot
+  std::vector<std::size_t> thread_of_stream_;   // by the stream's slot
   std::vector<std::size_t> tenant_of_context_;  // by the context's slot
   std::vector<std::size_t> tenant_of_slot_;     // by the arbiter's slot
   std::vector<gate::TenantReport> reports_;

@@ -99,8 +99,7 @@ bool GateTwin::begin_burst(std::size_t id) {
 void GateTwin::request_arrived(std::size_t index) {
   Tenant& tenant = tenants_[index];
   const double wait = -std::log(1 - uniform(work_random_)) / tenant.spec.requests_per_second;
-  push(now_ + static_cast<Nanoseconds>(wait * static_cast<double>(kSecond)), What::kArrival,
-       index);
+  push(now_ + static_cast<Nanoseconds>(wait * static_cast<double>(kSecond)), What::kArrival, index);
   if (!tenant.present) return;
   Thread& thread = threads_[tenant.threads[0]];
   thread.requests.push_back(now_);
@@ -213,8 +212,7 @@ void GateTwin::completed(const engine::Notice& notice) {
 void GateTwin::check_drained(std::size_t index, bool silent) {
   const Tenant& tenant = tenants_[index];
   if (!tenant.present) return;
-  const bool news =
-      silent ? tenant.gate.silent(now_) : tenant.gate.drained(now_, tenant.window);
+  const bool news = silent ? tenant.gate.silent(now_) : tenant.gate.drained(now_, tenant.window);
   if (news) notify();
 }
 
