@@ -1,0 +1,120 @@
+// Linear memory: reserve what the driver will take, let it, write it down.
+#include <algorithm>
+
+#include "interposer/devices.h"
+#include "interposer/guards.h"
+#include "interposer/holdings.h"
+#include "interposer/pools.h"
+#include "interposer/real_driver.h"
+
+namespace aliquot::interposer {
+namespace {
+
+using wire::Kind;
+
+// Writes a new allocation down, or gives it back to the driver: nothing is left half done.
+CUresult keep_pointer(Reservation& reservation, CUdeviceptr address, std::uint64_t context) {
+  if (keep(held_pointers(), reservation, Kind::kLinear, address, context)) return CUDA_SUCCESS;
+  real::cuMemFree_v2(address);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// `call(address)` is the driver's allocation. Where there is no current context the driver says so
+// itself; should it give memory all the same, it gets it back.
+template <class Pointer, class Call>
+CUresult allocate(Pointer* out, std::uint64_t bytes, Call call) {
+  const Place place = current_place();
+  if (place.result == CUDA_SUCCESS && place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
+  Reservation reservation(place.result == CUDA_SUCCESS ? place.gpu : kNoGpu, Kind::kLinear,
+                          round_up(bytes, kLinearGranule));
+  if (!reservation.granted()) return CUDA_ERROR_OUT_OF_MEMORY;
+  Pointer address{};
+  CUresult result = call(out != nullptr ? &address : nullptr);
+  if (result != CUDA_SUCCESS) return result;
+  if (place.result != CUDA_SUCCESS) {
+    real::cuMemFree_v2(address);
+    return place.result;
+  }
+  result = keep_pointer(reservation, address, place.context);
+  if (result == CUDA_SUCCESS) *out = address;
+  return result;
+}
+
+// The driver chooses the pitch: reserve for the least it can be, then for what it is.
+template <class Pointer, class Size, class Call>
+CUresult allocate_pitched(Pointer* out, Size* pitch_out, std::uint64_t width, std::uint64_t height,
+                          Call call) {
+  const Place place = current_place();
+  if (place.result == CUDA_SUCCESS && place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
+  Reservation reservation(place.result == CUDA_SUCCESS ? place.gpu : kNoGpu, Kind::kLinear,
+                          saturating_product(round_up(width, kLinearGranule), height));
+  if (!reservation.granted()) return CUDA_ERROR_OUT_OF_MEMORY;
+  Pointer address{};
+  Size pitch{};
+  CUresult result =
+      call(out != nullptr ? &address : nullptr, pitch_out != nullptr ? &pitch : nullptr);
+  if (result != CUDA_SUCCESS) return result;
+  const std::uint64_t taken = round_up(saturating_product(pitch, height), kLinearGranule);
+  if (place.result != CUDA_SUCCESS || !reservation.resize(taken)) {
+    real::cuMemFree_v2(address);
+    return place.result != CUDA_SUCCESS ? place.result : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  result = keep_pointer(reservation, address, place.context);
+  if (result != CUDA_SUCCESS) return result;
+  *out = address;
+  *pitch_out = pitch;
+  return CUDA_SUCCESS;
+}
+
+// An address we know nothing of is the driver's business (a view into an array, another library's).
+template <class Call>
+CUresult release(CUdeviceptr address, Call call) {
+  const Held entry = held_pointers().take(address);
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS) {
+    put_back(held_pointers(), entry);
+    return result;
+  }
+  let_go(entry);
+  if (entry.kind == static_cast<std::uint64_t>(Kind::kPool)) settle_pool_of(entry);
+  return result;
+}
+
+}  // namespace
+
+namespace guard {
+
+CUresult cuMemAlloc(CUdeviceptr_v1* address, unsigned int size) {
+  return allocate(address, size, [&](auto* at) { return real::cuMemAlloc(at, size); });
+}
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size) {
+  return allocate(address, size, [&](auto* at) { return real::cuMemAlloc_v2(at, size); });
+}
+// Managed bytes count against the GPU they were asked on, whether they are resident or not.
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t size, unsigned int flags) {
+  return allocate(address, size,
+                  [&](auto* at) { return real::cuMemAllocManaged(at, size, flags); });
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr_v1* address, unsigned int* pitch, unsigned int width_in_bytes,
+                         unsigned int height, unsigned int element_size_bytes) {
+  return allocate_pitched(address, pitch, width_in_bytes, height, [&](auto* at, auto* chosen) {
+    return real::cuMemAllocPitch(at, chosen, width_in_bytes, height, element_size_bytes);
+  });
+}
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_in_bytes,
+                            size_t height, unsigned int element_size_bytes) {
+  return allocate_pitched(address, pitch, width_in_bytes, height, [&](auto* at, auto* chosen) {
+    return real::cuMemAllocPitch_v2(at, chosen, width_in_bytes, height, element_size_bytes);
+  });
+}
+
+CUresult cuMemFree(CUdeviceptr_v1 address) {
+  return release(address, [&] { return real::cuMemFree(address); });
+}
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  return release(address, [&] { return real::cuMemFree_v2(address); });
+}
+
+}  // namespace guard
+}  // namespace aliquot::interposer

@@ -1,0 +1,45 @@
+// ShortLock: a one-word lock for a few instructions of bookkeeping, never held over a driver call.
+//
+// It is private memory, so it dies with the process and no other process can meet it. It needs no
+// pthread and no constructor: usable before main and after fork, where `reset` forgets a holder
+// that does not exist in the child. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace aliquot::interposer {
+
+class ShortLock {
+ public:
+  void lock() {
+    std::uint32_t free = kFree;
+    if (!word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire)) wait();
+  }
+  void unlock() {
+    if (word_.exchange(kFree, std::memory_order_release) == kHeldAndWanted) wake();
+  }
+  // Only where no other thread can run: in the child of a fork.
+  void reset() { word_.store(kFree, std::memory_order_relaxed); }
+
+ private:
+  enum : std::uint32_t { kFree, kHeld, kHeldAndWanted };
+  void wait();
+  void wake();
+
+  std::atomic<std::uint32_t> word_{kFree};
+};
+
+// Holds a ShortLock for a scope.
+class Holding {
+ public:
+  explicit Holding(ShortLock& lock) : lock_(lock) { lock_.lock(); }
+  ~Holding() { lock_.unlock(); }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+ private:
+  ShortLock& lock_;
+};
+
+}  // namespace aliquot::interposer
