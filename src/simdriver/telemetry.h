@@ -3,7 +3,8 @@
 // nvmlReturn_t.
 //
 // Only what changes travels here; what a GPU is made of stands in machine.json beside the library.
-// Plain structures of fixed width. Times are the machine's nanoseconds. Any thread.
+// Plain structures of fixed width. Names in _ns are the machine's time since its start, names in
+// _us are microseconds since 1970 as programs read the clock. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +45,15 @@ struct GpuTelemetry {
   std::uint32_t compute_mode;
   std::uint32_t persistence;
   std::uint32_t accounting;
-  std::uint32_t lost;        // the GPU has fallen off the bus
-  std::uint32_t links_down;  // bit per NVLink
-  std::uint32_t process_count;
+  std::uint32_t lost;           // the GPU has fallen off the bus
+  std::uint32_t links_down;     // bit per NVLink
+  std::uint32_t hang_ms;        // libnvidia-ml is to answer this much later
+  std::uint32_t process_count;  // that follow; at most kMostProcessesTold
+  std::uint32_t reserved;
 };
+
+// So that an answer is one datagram of the channel.
+inline constexpr std::uint32_t kMostProcessesTold = 512;
 
 enum class ProcessUse : std::uint32_t { kCompute, kGraphics, kMps };
 
@@ -62,7 +68,7 @@ enum class SampleKind : std::uint32_t { kGpu, kMemory, kProcesses };
 struct SamplesRequest {
   std::uint32_t gpu;
   SampleKind kind;
-  std::int64_t since_ns;  // only younger ones
+  std::int64_t since_us;  // only younger ones
 };
 
 struct SamplesReply {
@@ -70,8 +76,10 @@ struct SamplesReply {
   std::uint32_t reserved;
 };
 
+inline constexpr std::uint32_t kMostSamplesTold = 512;
+
 struct Sample {
-  std::int64_t at_ns;
+  std::int64_t at_us;
   std::int32_t pid;  // 0 unless kProcesses
   std::uint32_t percent;
 };
@@ -116,7 +124,7 @@ enum class FaultKind : std::uint32_t {
   kEccSingle,  // value: how many
   kEccDouble,  // value: how many
   kLinkDown,   // value: bit per NVLink; 0 lifts it
-  kNvmlHang,   // value: milliseconds that every telemetry answer of the GPU is late; 0 lifts it
+  kNvmlHang,   // value: milliseconds that NVML is late about the GPU; 0 lifts it
   kNone,       // lifts all
 };
 

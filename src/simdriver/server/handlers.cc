@@ -19,8 +19,8 @@ struct Subject {
 };
 
 constexpr std::array kSubjects{
-    Subject{0x01, handle_session}, Subject{0x02, handle_context}, Subject{0x03, handle_memory},
-    Subject{0x04, handle_work},    Subject{0x06, handle_control},
+    Subject{0x01, handle_session}, Subject{0x02, handle_context},   Subject{0x03, handle_memory},
+    Subject{0x04, handle_work},    Subject{0x05, handle_telemetry}, Subject{0x06, handle_control},
 };
 
 // A sparse file for device memory, whose size nobody can change.

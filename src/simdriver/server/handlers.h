@@ -55,6 +55,7 @@ std::int32_t handle_session(Call& call);
 std::int32_t handle_context(Call& call);
 std::int32_t handle_memory(Call& call);
 std::int32_t handle_work(Call& call);
+std::int32_t handle_telemetry(Call& call);
 std::int32_t handle_control(Call& call);
 
 // Unknown subjects are kNotSupported.

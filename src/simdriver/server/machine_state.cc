@@ -28,7 +28,11 @@ Device::Device(unsigned gpu_index, const GpuModel& gpu_model)
       timeline(gpu_model) {}
 
 MachineState::MachineState(MachineSpec spec, const Clock& clock, std::uint64_t host_budget_bytes)
-    : spec_(std::move(spec)), clock_(clock), host_budget_bytes_(host_budget_bytes) {
+    : spec_(std::move(spec)),
+      clock_(clock),
+      started_ns_(clock.now()),
+      board_(spec_),
+      host_budget_bytes_(host_budget_bytes) {
   for (unsigned i = 0; i < spec_.gpus.size(); ++i) {
     devices_.push_back(std::make_unique<Device>(i, spec_.model_of(i)));
   }
@@ -62,6 +66,11 @@ void MachineState::end_session(SessionId id) {
   for (auto& gpu : devices_) gpu->books.forget(id);
   committed_bytes_ -= session.committed_bytes;
   sessions_.erase(found);
+}
+
+void MachineState::lose_contexts(unsigned index, std::int32_t result) {
+  for (auto& [key, context] : contexts_)
+    if (context->device == index && context->server->lost == 0) lose(*context, result);
 }
 
 Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t index) {

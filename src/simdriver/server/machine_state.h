@@ -19,6 +19,7 @@
 #include "simdriver/server/device_books.h"
 #include "simdriver/server/shared_page.h"
 #include "simdriver/server/timeline.h"
+#include "simdriver/telemetry_board.h"
 
 namespace aliquot::simdriver {
 
@@ -70,6 +71,8 @@ class MachineState {
   std::map<SessionId, std::unique_ptr<Session>>& sessions() { return sessions_; }
   std::map<ContextKey, std::unique_ptr<ContextEntry>>& contexts() { return contexts_; }
   BlockTable& blocks() { return blocks_; }
+  TelemetryBoard& board() { return board_; }
+  Nanoseconds started() const { return started_ns_; }
   SharedPage<MachinePage>& page() { return page_; }
 
   Session& add_session(std::unique_ptr<Session> session);
@@ -80,6 +83,8 @@ class MachineState {
   // False: past the host's budget.
   bool commit(Session& session, std::int64_t bytes);
   void apply(const ChargeMove& move);
+  // As after a fault of the GPU: its contexts answer `result` from now on.
+  void lose_contexts(unsigned device, std::int32_t result);
 
   // Reads what the clients have published, and brings every GPU up to `to`.
   void catch_up(Nanoseconds to);
@@ -98,6 +103,8 @@ class MachineState {
 
   MachineSpec spec_;
   const Clock& clock_;
+  Nanoseconds started_ns_;
+  TelemetryBoard board_;
   std::uint64_t host_budget_bytes_;
   std::uint64_t committed_bytes_ = 0;
   std::uint64_t last_id_ = 0;

@@ -1,0 +1,195 @@
+// Subject 0x05: what libnvidia-ml asks (telemetry.h). Results are nvmlReturn_t.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "driver_abi/cuda_constants.h"
+#include "driver_abi/nvml_constants.h"
+#include "simdriver/server/handlers.h"
+#include "simdriver/telemetry.h"
+
+namespace aliquot::simdriver {
+namespace {
+
+// Appends `items` to the answer, behind `head`.
+template <typename Head, typename Item>
+std::int32_t answer_list(Call& call, const Head& head, const std::vector<Item>& items) {
+  call.reply.resize(sizeof(Head) + items.size() * sizeof(Item));
+  std::memcpy(call.reply.data(), &head, sizeof(Head));
+  if (!items.empty())
+    std::memcpy(call.reply.data() + sizeof(Head), items.data(), items.size() * sizeof(Item));
+  return NVML_SUCCESS;
+}
+
+// From the machine's time to microseconds since 1970. Fixed once, so that samples keep theirs.
+std::int64_t epoch_us(Nanoseconds at) {
+  static const std::int64_t kOffset = [] {
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::microseconds>(since_1970 - now).count();
+  }();
+  return kOffset + at / 1000;
+}
+
+std::vector<ProcessTelemetry> processes_on(Call& call, const Device& gpu) {
+  // A program may hold several connections; it is one process.
+  std::map<std::int32_t, std::uint64_t> bytes;
+  for (const auto& [id, held] : gpu.books.holders()) {
+    const auto session = call.machine.sessions().find(id);
+    if (session == call.machine.sessions().end()) continue;
+    for (const std::uint64_t part : held) bytes[session->second->pid] += part;
+  }
+  std::vector<ProcessTelemetry> all;
+  for (const auto& [pid, used] : bytes)
+    if (used > 0 && all.size() < kMostProcessesTold)
+      all.push_back({pid, ProcessUse::kCompute, used});
+  return all;
+}
+
+std::uint64_t copied_bytes(const engine::Engine& engine, engine::CopyLane lane, Nanoseconds now) {
+  const double rate = engine.spec().copy[static_cast<std::size_t>(lane)].bytes_per_ns;
+  return static_cast<std::uint64_t>(static_cast<double>(engine.copy_busy(lane, now)) * rate);
+}
+
+std::uint32_t newest(const std::vector<engine::UtilisationSample>& samples) {
+  return samples.empty() ? 0 : samples.back().percent;
+}
+
+std::int32_t gpu_now(Call& call) {
+  TelemetryRequest request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  const Device* gpu = call.machine.device(request.gpu);
+  if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const Nanoseconds now = call.machine.now();
+  call.machine.catch_up(now);
+  const engine::Engine& engine = gpu->timeline.engine();
+  // The last few periods are enough to hold the newest sample that can be seen.
+  const Nanoseconds since = now - 4 * engine.spec().sample_period - engine.spec().sample_lag;
+  const std::vector<ProcessTelemetry> processes = processes_on(call, *gpu);
+  GpuTelemetry figures{};
+  call.machine.board().fill(request.gpu, figures);
+  figures.now_ns = now - call.machine.started();
+  figures.busy_ns = engine.device_busy(now);
+  figures.used_bytes = gpu->books.used_bytes();
+  figures.sent_bytes = copied_bytes(engine, engine::CopyLane::kHostToDevice, now);
+  figures.received_bytes = copied_bytes(engine, engine::CopyLane::kDeviceToHost, now);
+  figures.gpu_percent = newest(engine.device_samples(since, now));
+  figures.memory_percent = newest(engine.memory_samples(since, now));
+  figures.process_count = static_cast<std::uint32_t>(processes.size());
+  return answer_list(call, figures, processes);
+}
+
+std::int32_t samples(Call& call) {
+  SamplesRequest request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  const Device* gpu = call.machine.device(request.gpu);
+  if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const Nanoseconds now = call.machine.now();
+  call.machine.catch_up(now);
+  const engine::Engine& engine = gpu->timeline.engine();
+  const Nanoseconds since = call.machine.started();
+  std::vector<Sample> all;
+  const auto add = [&](Nanoseconds at, std::int32_t pid, std::uint32_t percent) {
+    if (epoch_us(at) > request.since_us) all.push_back({epoch_us(at), pid, percent});
+  };
+  if (request.kind == SampleKind::kProcesses) {
+    for (const engine::ProcessSample& sample : engine.process_samples(since, now)) {
+      const auto session = call.machine.sessions().find(sample.process);
+      if (session != call.machine.sessions().end())
+        add(sample.time, session->second->pid, sample.sm_percent);
+    }
+  } else if (request.kind == SampleKind::kGpu || request.kind == SampleKind::kMemory) {
+    const auto list = request.kind == SampleKind::kGpu ? engine.device_samples(since, now)
+                                                       : engine.memory_samples(since, now);
+    for (const engine::UtilisationSample& sample : list) add(sample.time, 0, sample.percent);
+  } else {
+    return NVML_ERROR_INVALID_ARGUMENT;
+  }
+  // The youngest, where there are more than an answer holds.
+  if (all.size() > kMostSamplesTold)
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMostSamplesTold));
+  return answer_list(call, SamplesReply{static_cast<std::uint32_t>(all.size()), 0}, all);
+}
+
+std::int32_t events(Call& call) {
+  EventsRequest request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  const TelemetryBoard& board = call.machine.board();
+  const std::vector<GpuEvent> all = board.events_after(request.after);
+  return answer_list(
+      call, EventsReply{board.newest_event(), static_cast<std::uint32_t>(all.size()), 0}, all);
+}
+
+// Whoever may change the machine: its owner, and root.
+bool may_change(const Call& call) { return call.session.uid == geteuid() || call.session.uid == 0; }
+
+std::int32_t set(Call& call) {
+  SetRequest request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!may_change(call)) return NVML_ERROR_NO_PERMISSION;
+  return call.machine.board().apply(request) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+struct XidOutcome {
+  std::uint64_t xid;
+  std::int32_t result;  // what the contexts of the GPU answer from then on
+};
+
+// XIDs that take the running contexts with them, and the error that programs then see. Other XIDs
+// are only reported.
+constexpr std::array kFatalXids{
+    XidOutcome{13, CUDA_ERROR_LAUNCH_FAILED},
+    XidOutcome{31, CUDA_ERROR_ILLEGAL_ADDRESS},
+    XidOutcome{43, CUDA_ERROR_LAUNCH_FAILED},
+    XidOutcome{45, CUDA_ERROR_LAUNCH_FAILED},
+    XidOutcome{48, CUDA_ERROR_ECC_UNCORRECTABLE},
+    XidOutcome{62, CUDA_ERROR_UNKNOWN},
+    XidOutcome{74, CUDA_ERROR_NVLINK_UNCORRECTABLE},
+    XidOutcome{79, CUDA_ERROR_UNKNOWN},
+    XidOutcome{94, CUDA_ERROR_ECC_UNCORRECTABLE},
+    XidOutcome{95, CUDA_ERROR_ECC_UNCORRECTABLE},
+    XidOutcome{119, CUDA_ERROR_UNKNOWN},
+};
+
+void end_contexts(Call& call, unsigned gpu, std::uint64_t xid) {
+  for (const XidOutcome& fatal : kFatalXids) {
+    if (fatal.xid != xid) continue;
+    call.machine.catch_up(call.machine.now());
+    call.machine.lose_contexts(gpu, fatal.result);
+    call.machine.publish();
+  }
+}
+
+std::int32_t fault(Call& call) {
+  FaultRequest request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!may_change(call)) return NVML_ERROR_NO_PERMISSION;
+  if (!call.machine.board().apply(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (request.kind == FaultKind::kXid) end_contexts(call, request.gpu, request.value);
+  if (request.kind == FaultKind::kGpuLost) end_contexts(call, request.gpu, 79);
+  if (request.kind == FaultKind::kEccDouble) end_contexts(call, request.gpu, 48);
+  return NVML_SUCCESS;
+}
+
+}  // namespace
+
+std::int32_t handle_telemetry(Call& call) {
+  switch (static_cast<TelemetryOp>(call.op)) {
+    case TelemetryOp::kGpu:
+      return gpu_now(call);
+    case TelemetryOp::kSamples:
+      return samples(call);
+    case TelemetryOp::kEvents:
+      return events(call);
+    case TelemetryOp::kSet:
+      return set(call);
+    case TelemetryOp::kFault:
+      return fault(call);
+  }
+  return NVML_ERROR_INVALID_ARGUMENT;
+}
+
+}  // namespace aliquot::simdriver

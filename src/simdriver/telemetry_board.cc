@@ -1,0 +1,128 @@
+#include "simdriver/telemetry_board.h"
+
+#include <algorithm>
+
+namespace aliquot::simdriver {
+namespace {
+
+constexpr std::size_t kEventsKept = 256;
+constexpr std::uint64_t kLongestHangMs = 60'000;
+// NVML_COMPUTEMODE_: default, prohibited, exclusive process; 1 (exclusive thread) is gone.
+bool is_compute_mode(std::uint64_t mode) { return mode == 0 || mode == 2 || mode == 3; }
+
+}  // namespace
+
+TelemetryBoard::TelemetryBoard(const MachineSpec& machine) {
+  for (unsigned i = 0; i < machine.gpus.size(); ++i) {
+    const GpuModel& model = machine.model_of(i);
+    Gpu& gpu = gpus_.emplace_back();
+    gpu.power = model.power;
+    gpu.clocks = model.clocks;
+    gpu.nvlinks = model.nvlink.links;
+    gpu.ecc = model.ecc;
+  }
+}
+
+void TelemetryBoard::fill(unsigned index, GpuTelemetry& out) const {
+  const Gpu& gpu = gpus_[index];
+  out.ecc_volatile = gpu.ecc_volatile;
+  out.ecc_aggregate = gpu.ecc_aggregate;
+  out.power_limit_mw = gpu.power_limit_mw;
+  out.clock_limit_mhz = gpu.clock_limit_mhz;
+  out.compute_mode = gpu.compute_mode;
+  out.persistence = gpu.persistence;
+  out.accounting = gpu.accounting;
+  out.lost = gpu.lost ? 1 : 0;
+  out.links_down = gpu.links_down;
+  out.hang_ms = gpu.hang_ms;
+}
+
+bool TelemetryBoard::apply(const SetRequest& request) {
+  if (request.gpu >= gpus_.size()) return false;
+  Gpu& gpu = gpus_[request.gpu];
+  const auto value = static_cast<std::uint32_t>(request.value);
+  if (value != request.value) return false;
+  switch (request.setting) {
+    case Setting::kPowerLimitMw:
+      if (value != 0 && (value < gpu.power.limit_min_mw || value > gpu.power.limit_max_mw))
+        return false;
+      gpu.power_limit_mw = value;
+      return true;
+    case Setting::kClockLimitMhz:
+      if (value != 0 &&
+          (value < gpu.clocks.graphics_min_mhz || value > gpu.clocks.graphics_max_mhz))
+        return false;
+      gpu.clock_limit_mhz = value;
+      return true;
+    case Setting::kComputeMode:
+      if (!is_compute_mode(value)) return false;
+      gpu.compute_mode = value;
+      return true;
+    case Setting::kPersistence:
+      gpu.persistence = value != 0 ? 1 : 0;
+      return true;
+    case Setting::kAccounting:
+      gpu.accounting = value != 0 ? 1 : 0;
+      return true;
+    case Setting::kClearEcc:
+      (value == 0 ? gpu.ecc_volatile : gpu.ecc_aggregate) = {};
+      return true;
+  }
+  return false;
+}
+
+bool TelemetryBoard::apply(const FaultRequest& request) {
+  if (request.gpu >= gpus_.size()) return false;
+  Gpu& gpu = gpus_[request.gpu];
+  switch (request.kind) {
+    case FaultKind::kXid:
+      report_xid(request.gpu, request.value);
+      return true;
+    case FaultKind::kGpuLost:
+      gpu.lost = true;
+      report_xid(request.gpu, 79);  // "GPU has fallen off the bus"
+      return true;
+    case FaultKind::kEccSingle:
+      if (!gpu.ecc) return false;
+      gpu.ecc_volatile.corrected += request.value;
+      gpu.ecc_aggregate.corrected += request.value;
+      add_event(request.gpu, GpuEventKind::kSingleBitEcc, request.value);
+      return true;
+    case FaultKind::kEccDouble:
+      if (!gpu.ecc) return false;
+      gpu.ecc_volatile.uncorrected += request.value;
+      gpu.ecc_aggregate.uncorrected += request.value;
+      add_event(request.gpu, GpuEventKind::kDoubleBitEcc, request.value);
+      return true;
+    case FaultKind::kLinkDown:
+      if (request.value >> gpu.nvlinks != 0) return false;
+      gpu.links_down = static_cast<std::uint32_t>(request.value);
+      return true;
+    case FaultKind::kNvmlHang:
+      gpu.hang_ms = static_cast<std::uint32_t>(std::min(request.value, kLongestHangMs));
+      return true;
+    case FaultKind::kNone:
+      gpu.lost = false;
+      gpu.links_down = 0;
+      gpu.hang_ms = 0;
+      return true;
+  }
+  return false;
+}
+
+void TelemetryBoard::report_xid(unsigned gpu, std::uint64_t xid) {
+  add_event(gpu, GpuEventKind::kXid, xid);
+}
+
+void TelemetryBoard::add_event(unsigned gpu, GpuEventKind kind, std::uint64_t data) {
+  newest_ += 1;
+  if (events_.size() == kEventsKept) events_.erase(events_.begin());
+  events_.push_back({newest_, gpu, kind, data});
+}
+
+std::vector<GpuEvent> TelemetryBoard::events_after(std::uint64_t serial) const {
+  const auto first = std::ranges::upper_bound(events_, serial, {}, &GpuEvent::serial);
+  return {first, events_.end()};
+}
+
+}  // namespace aliquot::simdriver
