@@ -155,6 +155,17 @@ std::uint64_t namespace_of(std::int32_t pid, const char* name) {
   return ::stat(path.c_str(), &st) == 0 ? st.st_ino : 0;
 }
 
+std::int32_t innermost_pid(std::int32_t pid) {
+  const auto status = read_file("/proc/" + std::to_string(pid) + "/status", 8192);
+  if (!status) return pid;
+  const std::size_t line = status->find("\nNSpid:");
+  if (line == std::string::npos) return pid;
+  const std::size_t end = status->find('\n', line + 1);
+  const std::size_t last = status->find_last_of(" \t", end);
+  const int number = std::atoi(status->c_str() + last + 1);
+  return number > 0 ? number : pid;
+}
+
 BootId boot_id() {
   BootId id;
   if (const auto text = read_file("/proc/sys/kernel/random/boot_id", 64); text) {

@@ -60,6 +60,10 @@ Result<ProcessStat> process_stat(std::int32_t pid);
 // The inode of /proc/PID/ns/NAME, 0 where it may not be read.
 std::uint64_t namespace_of(std::int32_t pid, const char* name);
 
+// Its number in its own pid namespace (the last of NSpid in /proc/PID/status); `pid` itself where
+// that may not be read.
+std::int32_t innermost_pid(std::int32_t pid);
+
 // This boot's id, as 16 bytes of /proc/sys/kernel/random/boot_id.
 struct BootId {
   std::uint64_t words[2] = {};

@@ -57,6 +57,17 @@ void fill_gpu(wire::GrantGpu& to, const LeaseGpu& gpu, const LeaseRequest& reque
   parse_uuid(gpu.uuid, to.uuid);
 }
 
+struct ProcessNumbers {
+  std::int32_t broker = 0;
+  std::int32_t own = 0;
+  std::uint64_t pid_namespace = 0;
+};
+void name_process(wire::Cell& cell, const ProcessNumbers& numbers) {
+  cell.pid_namespace.store(numbers.pid_namespace, std::memory_order_relaxed);
+  cell.own_pid.store(static_cast<std::uint32_t>(numbers.own), std::memory_order_relaxed);
+  cell.broker_pid.store(static_cast<std::uint32_t>(numbers.broker), std::memory_order_relaxed);
+}
+
 }  // namespace
 
 Lease::Lease(LeaseFiles files, log::Log log)
@@ -180,6 +191,7 @@ Lease::AttachAnswer Lease::attach(Peer peer, std::uint64_t image) {
   files_.table().slot[slot].assign(peer.identity, image, stat->start_stack);
   files_.table().attaches++;
   slot_of_[peer.identity] = slot;
+  show_process(slot, pid);
   watch(peer.pidfd.get(), slot);
   slot_pidfd_[slot] = std::move(peer.pidfd);
   return {wire::Answer::kDone, unused, {}};
@@ -194,6 +206,7 @@ Lease::AttachAnswer Lease::attach_again(unsigned slot, const Peer& peer, std::ui
     const auto stat = process_stat(peer.identity.pid);
     entry.image = image;
     entry.start_stack = stat ? stat->start_stack : 0;
+    show_process(slot, peer.identity.pid);
     files_.table().execs++;
   }
   return {wire::Answer::kDone, static_cast<int>(slot), {}};
@@ -281,6 +294,13 @@ void Lease::reap() {
   }
 }
 
+// For those who list the lease's processes; nothing here reads it back.
+void Lease::show_process(unsigned slot, std::int32_t pid) {
+  const ProcessNumbers numbers{pid, innermost_pid(pid), namespace_of(pid, "pid")};
+  for (unsigned gpu = 0; gpu < gpus(); ++gpu)
+    name_process(files_.ledger().cell(slot, gpu), numbers);
+}
+
 // Subtract first, count down last.
 bool Lease::empty_slot(unsigned slot) {
   bool done = true;
@@ -294,6 +314,7 @@ bool Lease::empty_slot(unsigned slot) {
     totals.waiting_ns += cell.waiting_ns.exchange(0, std::memory_order_relaxed);
     cell.demand.store(0, std::memory_order_relaxed);
     cell.drained.store(0, std::memory_order_relaxed);
+    name_process(cell, {});
     for (auto& word : cell.gate) word.store(0, std::memory_order_relaxed);
   }
   return done;

@@ -97,6 +97,7 @@ class Lease {
 
   void take_over();
   void watch(int pidfd, std::uint64_t key);
+  void show_process(unsigned slot, std::int32_t pid);
   bool empty_slot(unsigned slot);
   bool free_slot(unsigned slot);
   bool image_is_gone(const TableEntry& entry) const;

@@ -77,7 +77,11 @@ struct alignas(64) Cell {
   std::atomic<std::uint64_t> refusals;    // reserves that ended in "out of memory"
   std::atomic<std::uint64_t> launches;    // kernel and graph launches
   std::atomic<std::uint64_t> waiting_ns;  // time its threads stood at the compute gate
-  std::uint64_t reserved1[6];
+  // Who it is, to be shown and never relied on. Written by the broker at attach, 0 in a free slot.
+  std::atomic<std::uint32_t> broker_pid;     // as the broker and the driver count: the host's
+  std::atomic<std::uint32_t> own_pid;        // in the pid namespace of the process
+  std::atomic<std::uint64_t> pid_namespace;  // inode of that namespace
+  std::uint64_t reserved1[4];
   // The compute gate's words of this process; docs/formats/ledger.md.
   std::atomic<std::uint32_t> demand;   // futex: a thread wants to launch
   std::atomic<std::uint32_t> drained;  // the last window number it has drained
@@ -108,7 +112,8 @@ struct alignas(128) LedgerHeader {
 static_assert(sizeof(LedgerHeader) == 128);
 static_assert(sizeof(GpuLine) == 256 && offsetof(GpuLine, demand) == 128);
 static_assert(sizeof(Cell) == 256 && offsetof(Cell, kind_bytes) == 64);
-static_assert(offsetof(Cell, refusals) == 120 && offsetof(Cell, demand) == 192);
+static_assert(offsetof(Cell, refusals) == 120 && offsetof(Cell, broker_pid) == 144 &&
+              offsetof(Cell, demand) == 192);
 
 // A mapped ledger with its geometry. A value; the mapping must outlive it.
 class LedgerView {
