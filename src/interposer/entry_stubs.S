@@ -11,7 +11,7 @@
 #endif
 
 // A symbol under the name programs use, and its address in the list of hooks.
-#define EXPORT(symbol, hooks) \
+#define EXPORT(symbol) \
   .section .data.rel.ro.hooks, "aw", @progbits; .quad aliquot_hook_##symbol; \
   .text; .p2align 4; .globl symbol; .type symbol, @function; \
   symbol: aliquot_hook_##symbol: endbr64;
@@ -34,13 +34,13 @@
 LABEL(.data.rel.slots, aliquot_cuda_slots)
 LABEL(.data.rel.ro.hooks, aliquot_cuda_hooks)
 #define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args) \
-  EXPORT(symbol, cuda) BODY_##kind(symbol, 801) .size symbol, . - symbol; SLOT(symbol)
+  EXPORT(symbol) BODY_##kind(symbol, 801) .size symbol, . - symbol; SLOT(symbol)
 #include "driver_abi/cuda_entry_points.def"
 
 LABEL(.data.rel.slots, aliquot_nvml_slots)
 LABEL(.data.rel.ro.hooks, aliquot_nvml_hooks)
 #define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args) \
-  EXPORT(symbol, nvml) BODY_##kind(symbol, 4) .size symbol, . - symbol; SLOT(symbol)
+  EXPORT(symbol) BODY_##kind(symbol, 4) .size symbol, . - symbol; SLOT(symbol)
 #include "driver_abi/nvml_entry_points.def"
 
   .text

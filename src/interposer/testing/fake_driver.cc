@@ -9,7 +9,11 @@
 namespace aliquot::interposer::testing {
 
 Books& books() {
-  static Books the_books;
+  static Books& the_books = *[] {
+    auto* made = new Books;  // NOLINT: lives as long as the process
+    made->reset();
+    return made;
+  }();
   return the_books;
 }
 
@@ -52,7 +56,7 @@ void Books::reset() {
   machine.clear();
   for (int i = 0; i < 4; ++i) {
     FakeDevice device;
-    for (int b = 0; b < 16; ++b) device.uuid.bytes[b] = static_cast<char>(16 * i + b);
+    device.uuid.bytes[15] = static_cast<char>(i);
     device.total_bytes = 40ull << 30;
     machine.push_back(device);
   }

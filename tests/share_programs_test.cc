@@ -1,0 +1,137 @@
+// Whole programs in a share: however they reach the driver, and with the library in either place,
+// they see their share and are refused at its limit. A real broker; the interposer's test driver.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <filesystem>
+
+#include "broker/broker_fixture.h"
+
+namespace aliquot {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+class SharePrograms : public broker::BrokerFixture {
+ protected:
+  SharePrograms() {
+    // In the driver's place: the library under the driver's names.
+    in_place_ = state_ / "in_place";
+    std::filesystem::create_directories(in_place_);
+    std::filesystem::create_symlink(ALIQUOT_LIBRARY, in_place_ / "libcuda.so.1");
+  }
+
+  broker::LeaseGrant lease_on(std::vector<std::string> gpus, std::uint64_t bytes) {
+    broker::LeaseRequest request;
+    request.driver = "fake";
+    request.real_libcuda = ALIQUOT_FAKE_LIBCUDA;
+    for (const std::string& gpu : gpus)
+      request.shares.push_back({gpu, {model::MemoryQuantity::Kind::kBytes, bytes}, 0});
+    auto granted = client().create_lease(request);
+    EXPECT_TRUE(granted) << granted.error().message;
+    return granted ? *granted : broker::LeaseGrant{};
+  }
+
+  std::string run(const std::string& environment, const std::string& program) {
+    const std::string command = "env " + environment + " " + program + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    std::string output;
+    std::array<char, 4096> buffer;
+    for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) != 0;)
+      output.append(buffer.data(), n);
+    pclose(pipe);
+    return output;
+  }
+  std::string preload(const broker::LeaseGrant& lease) const {
+    return "ALIQUOT_LEASE=" + lease.directory +
+           " LD_PRELOAD=" ALIQUOT_LIBRARY " LD_LIBRARY_PATH=" ALIQUOT_FAKE_DIRECTORY;
+  }
+  std::string in_place(const broker::LeaseGrant& lease) const {
+    return "ALIQUOT_LEASE=" + lease.directory + " LD_LIBRARY_PATH=" + in_place_.string();
+  }
+
+  // As `aliquot run` has it where it can: both.
+  std::string both(const broker::LeaseGrant& lease) const {
+    return in_place(lease) + " LD_PRELOAD=" ALIQUOT_LIBRARY;
+  }
+
+  std::filesystem::path in_place_;
+};
+
+// 1024 MiB, of which a context takes the probe's 300.
+constexpr char kSees[] = "main init=0 count=1 create=0 info=0 free=759169024 total=1073741824";
+constexpr char kFills[] = "fill all=0 above=2 freed=0 again=0";
+
+TEST_F(SharePrograms, EveryWayToTheDriverIsCaughtInEitherPlace) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  for (const std::string& environment : {preload(lease), in_place(lease), both(lease)}) {
+    for (const char* way : {"dlopen", "deepbind", "dlmopen", "dlvsym", "proc"})
+      EXPECT_THAT(run(environment, std::string(ALIQUOT_PROGRAM " ") + way + " fill"),
+                  testing::AllOf(HasSubstr(kSees), HasSubstr(kFills)))
+          << way << " with " << environment;
+    EXPECT_THAT(run(environment, ALIQUOT_LINKED_PROGRAM " linked fill"),
+                testing::AllOf(HasSubstr(kSees), HasSubstr(kFills)))
+        << environment;
+  }
+}
+
+// In the driver's place alone the program's own dlsym finds names that this driver lacks.
+TEST_F(SharePrograms, OtherLookupsAreAnsweredAsWithoutUs) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  for (const std::string& environment : {preload(lease), both(lease)})
+    EXPECT_THAT(run(environment, ALIQUOT_PROGRAM " dlopen lookups"),
+                HasSubstr("lookups next=1 own=1 absent=1 error=1 unknown=1"));
+}
+
+TEST_F(SharePrograms, AForkedChildAttachesAnewAndIsCountedForItself) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  // Two contexts then: the parent's and the child's.
+  const std::string output = run(preload(lease), ALIQUOT_PROGRAM " dlopen fork");
+  EXPECT_THAT(output, HasSubstr("child init=0 count=1 create=0 info=0 free=444596224"));
+  const std::string before = run(preload(lease), ALIQUOT_PROGRAM " dlopen fork-before");
+  EXPECT_THAT(before,
+              testing::AllOf(HasSubstr("child init=0 count=1 create=0 info=0 free=759169024"),
+                             HasSubstr(kSees)));
+}
+
+TEST_F(SharePrograms, OnlyTheLeasedGpusAreThereAndTheVariablesCountThose) {
+  const auto lease = lease_on({"1", "3"}, 1024 * kMiB);
+  const std::string environment = preload(lease);
+  EXPECT_THAT(run(environment, ALIQUOT_PROGRAM " dlopen env"),
+              testing::AllOf(HasSubstr("init=0 count=2"), HasSubstr("env unset")));
+  EXPECT_THAT(run(environment + " CUDA_VISIBLE_DEVICES=1", ALIQUOT_PROGRAM " dlopen env"),
+              testing::AllOf(HasSubstr("init=0 count=1"), HasSubstr("env 1")));
+  EXPECT_THAT(run(environment + " CUDA_VISIBLE_DEVICES=3", ALIQUOT_PROGRAM " dlopen"),
+              HasSubstr("init=100"));
+}
+
+TEST_F(SharePrograms, WithoutALeaseThereIsNoDeviceAndOneLineSaysWhy) {
+  const std::string output =
+      run("LD_PRELOAD=" ALIQUOT_LIBRARY " LD_LIBRARY_PATH=" ALIQUOT_FAKE_DIRECTORY,
+          ALIQUOT_PROGRAM " dlopen");
+  EXPECT_THAT(output,
+              testing::AllOf(HasSubstr("init=100 count=-1 create=100"),
+                             HasSubstr("aliquot: this program gets no GPU: it has no lease")));
+  EXPECT_THAT(
+      run("ALIQUOT_QUIET=1 LD_PRELOAD=" ALIQUOT_LIBRARY " LD_LIBRARY_PATH=" ALIQUOT_FAKE_DIRECTORY,
+          ALIQUOT_PROGRAM " proc"),
+      testing::AllOf(HasSubstr("init=100"), Not(HasSubstr("aliquot:"))));
+}
+
+TEST_F(SharePrograms, AProgramThatEndsLeavesNothingBehind) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  run(preload(lease), ALIQUOT_PROGRAM " dlopen fill");
+  EXPECT_TRUE(broker::eventually([&] {
+    const auto row = client().get_lease(lease.name);
+    return row && row->gpus.at(0).used_bytes == 0;
+  }));
+}
+
+}  // namespace
+}  // namespace aliquot
