@@ -136,8 +136,10 @@ void Fabric::add_nvlinks() {
               add_wires(name + " to NVSwitch", name + " from NVSwitch", link.bandwidth_mb_s);
       } else if (a < b) {
         const std::string& other = node_.device(b).name;
+        const std::string to = " to ";
         const std::size_t wire =
-            add_wires(name + " to " + other, other + " to " + name, link.bandwidth_mb_s);
+            add_wires(std::string(name).append(to).append(other),
+                      std::string(other).append(to).append(name), link.bandwidth_mb_s);
         direct_wire_[a * gpus + b] = wire;
         direct_wire_[b * gpus + a] = wire + 1;
       }

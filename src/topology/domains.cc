@@ -125,7 +125,7 @@ DomainTree DomainTree::of(std::span<const HostPath> paths) {
 std::string DomainTree::path_text(std::size_t domain) const {
   std::string text = domains_[domain].name;
   for (std::size_t at = domains_[domain].parent; at != Domain::kNone; at = domains_[at].parent)
-    if (!domains_[at].name.empty()) text = domains_[at].name + "/" + text;
+    if (!domains_[at].name.empty()) text.insert(0, 1, '/').insert(0, domains_[at].name);
   return text.empty() ? "the cluster" : text;
 }
 

@@ -44,21 +44,21 @@ std::string links_inside(const NodeTopology& node, const Shape& shape, GpuSet se
   std::map<std::string, std::size_t> kinds;
   std::size_t pairs = 0;
   std::size_t linked = 0;
-  const Link* last = nullptr;
+  Link last;
   for (const unsigned a : set)
     for (const unsigned b : set) {
       if (a >= b) continue;
-      last = &node.link(a, b);
-      ++kinds[model::link_text(*last)];
+      last = node.link(a, b);
+      ++kinds[model::link_text(last)];
       ++pairs;
       if (shape.pair(a, b).linked) ++linked;
     }
   const std::string who = gpu_set_text(set);
-  if (kinds.size() == 1) return who + " " + sharing(*last, shape.in_one_numa_node(set));
+  if (kinds.size() == 1) return who + " " + sharing(last, shape.in_one_numa_node(set));
   std::string list;
   for (const auto& [kind, count] : kinds)
     list += (list.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
-  if (last->kind == LinkKind::kWeight) return who + " have pairs of " + list + " GB/s";
+  if (last.kind == LinkKind::kWeight) return who + " have pairs of " + list + " GB/s";
   if (linked == 0) return who + " meet by PCIe (" + list + ")";
   if (linked == pairs) return who + " are joined pairwise by NVLink (" + list + ")";
   return std::to_string(linked) + " of " + std::to_string(pairs) + " pairs of " + who +
