@@ -21,21 +21,27 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;
 
-  Json() = default;                                             // null
-  Json(bool value) : value_(value) {}                           // NOLINT
-  Json(int value) : value_(std::int64_t{value}) {}              // NOLINT
-  Json(unsigned value) : value_(std::int64_t{value}) {}         // NOLINT
-  Json(std::int64_t value) : value_(value) {}                   // NOLINT
-  Json(std::uint64_t value);                                    // NOLINT
-  Json(double value) : value_(value) {}                         // NOLINT
-  Json(const char* value) : value_(std::string(value)) {}       // NOLINT
-  Json(std::string_view value) : value_(std::string(value)) {}  // NOLINT
-  Json(std::string value) : value_(std::move(value)) {}         // NOLINT
-  Json(Array value) : value_(std::move(value)) {}               // NOLINT
-  Json(Object value);                                           // NOLINT
+  // Bodies that need a complete Member stand below it: clang insists.
+  Json();                        // null
+  Json(bool value);              // NOLINT
+  Json(int value);               // NOLINT
+  Json(unsigned value);          // NOLINT
+  Json(std::int64_t value);      // NOLINT
+  Json(std::uint64_t value);     // NOLINT
+  Json(double value);            // NOLINT
+  Json(const char* value);       // NOLINT
+  Json(std::string_view value);  // NOLINT
+  Json(std::string value);       // NOLINT
+  Json(Array value);             // NOLINT
+  Json(Object value);            // NOLINT
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
 
-  static Json array() { return Json(Array{}); }
-  static Json object() { return Json(Object{}); }
+  static Json array();
+  static Json object();
 
   // The value if it is one of that type, else nullptr. An integer above int64 is kept as uint64.
   const bool* if_bool() const { return std::get_if<bool>(&value_); }
@@ -74,6 +80,24 @@ struct Json::Member {
   Json value;
   bool operator==(const Member&) const = default;
 };
+
+inline Json::Json() = default;
+inline Json::Json(bool value) : value_(value) {}
+inline Json::Json(int value) : value_(std::int64_t{value}) {}
+inline Json::Json(unsigned value) : value_(std::int64_t{value}) {}
+inline Json::Json(std::int64_t value) : value_(value) {}
+inline Json::Json(double value) : value_(value) {}
+inline Json::Json(const char* value) : value_(std::string(value)) {}
+inline Json::Json(std::string_view value) : value_(std::string(value)) {}
+inline Json::Json(std::string value) : value_(std::move(value)) {}
+inline Json::Json(Array value) : value_(std::move(value)) {}
+inline Json::Json(const Json& other) = default;
+inline Json::Json(Json&& other) noexcept = default;
+inline Json& Json::operator=(const Json& other) = default;
+inline Json& Json::operator=(Json&& other) noexcept = default;
+inline Json::~Json() = default;
+inline Json Json::array() { return Json(Array{}); }
+inline Json Json::object() { return Json(Object{}); }
 
 // `where` names the text in errors, which read "where:line:column: what". Refused: a key given
 // twice in one object, more than 64 levels, anything after the value.
