@@ -193,6 +193,11 @@ class BrokerFixture : public testing::Test {
   Child broker_;
 };
 
+// Names the two instances of a test on both identity paths.
+inline std::string identity_name(const testing::TestParamInfo<IdentityPath>& path) {
+  return path.param == IdentityPath::kPidfs ? "Pidfs" : "Credentials";
+}
+
 // In a child: attaches or ends the process.
 inline wire::Attachment attach_or_exit(const std::string& directory, unsigned patience_ms = 3000) {
   wire::Attachment attachment;

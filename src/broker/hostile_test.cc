@@ -1,0 +1,189 @@
+// Tenants that mean harm: the broker stands, its work stays bounded, other leases notice nothing.
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <random>
+
+#include "broker/broker_fixture.h"
+#include "broker/codec.h"
+#include "broker/listener.h"
+
+namespace aliquot::broker {
+namespace {
+
+using testing::Test;
+
+class Hostile : public BrokerFixture {
+ protected:
+  // The broker answers, and soon.
+  void expect_alive() {
+    MonotonicClock clock;
+    const Nanoseconds start = clock.now();
+    const auto rows = client().list();
+    ASSERT_TRUE(rows) << rows.error().message;
+    EXPECT_LT(clock.now() - start, kSecond);
+    EXPECT_EQ(kill(broker_.pid(), 0), 0);
+  }
+};
+
+TEST_F(Hostile, RandomBytesInTheLedgerNeitherHoldNorEndTheBroker) {
+  const auto granted = lease("bad", 1000);
+  const auto good = lease("good", 1000);
+  const auto mine = attach_or_exit(good.directory);
+  Child scribbler([&] {
+    const auto a = attach_or_exit(granted.directory);
+    auto* words = reinterpret_cast<std::uint64_t*>(&a.ledger.header());
+    std::mt19937_64 random(1);
+    for (;;) words[random() % (a.ledger_bytes / 8)] = random();
+    return 0;
+  });
+  for (int i = 0; i < 30; ++i) {
+    Child victim = Child([&] {
+      const auto a = attach_or_exit(granted.directory);
+      quota_of(a).reserve(static_cast<unsigned>(a.slot), 10);
+      return 0;
+    });
+    victim.kill_now();
+    static_cast<void>(
+        client().set_memory("bad", "", {model::MemoryQuantity::Kind::kBytes, 500u + i}));
+    expect_alive();
+  }
+  scribbler.kill_now();
+  EXPECT_EQ(quota_of(mine).reserve(static_cast<unsigned>(mine.slot), 1000), wire::Outcome::kOk);
+  EXPECT_TRUE(eventually([&] { return client().get_lease("bad")->gpus[0].used_bytes == 0; }, 4000));
+}
+
+TEST_F(Hostile, ATruncatedLedgerPoisonsItsLeaseOnly) {
+  const auto granted = lease("bad", 1000);
+  lease("good", 1000);
+  Child child([&] {
+    const auto a = attach_or_exit(granted.directory);
+    char path[64];
+    const auto at = reinterpret_cast<std::uintptr_t>(&a.ledger.header());
+    const auto end = (at + a.ledger_bytes + 4095) & ~std::uintptr_t{4095};
+    snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", at, end);
+    const int fd = open(path, O_RDWR);
+    if (fd < 0 || ftruncate(fd, 0) != 0) return 50;
+    pause();
+    return 0;
+  });
+  ASSERT_TRUE(eventually(
+      [&] { return client().get_lease("bad")->state == wire::LeaseState::kPoisoned; }, 4000));
+  expect_alive();
+  wire::Attachment a;
+  char reason[256];
+  EXPECT_EQ(wire::attach(granted.directory.c_str(), 1000, a, reason, sizeof reason),
+            wire::AttachResult::kRefused);
+  EXPECT_NE(std::string(reason).find("truncated"), std::string::npos);
+  EXPECT_EQ(client().get_lease("good")->state, wire::LeaseState::kLive);
+  EXPECT_EQ(client().get_lease("bad")->gpus[0].limit_bytes, 0u);
+}
+
+TEST_F(Hostile, SilentConnectionsGoAndDoNotKeepOthersOut) {
+  const auto granted = lease("a", 1000);
+  std::vector<UniqueFd> silent;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const int flood = static_cast<int>(std::min<rlim_t>(limit.rlim_max - 64, 1500));
+  for (int i = 0; i < flood; ++i) {
+    auto fd = connect_to(std::filesystem::path(granted.directory) / "socket", 1000);
+    if (fd) silent.push_back(std::move(*fd));
+  }
+  EXPECT_GT(silent.size(), 400u);
+  Child honest([&] { return attach_or_exit(granted.directory).slot; });
+  EXPECT_EQ(honest.wait(), 0);
+  expect_alive();
+  // The fixture gives them 0.3 s: all are at end of file soon after.
+  EXPECT_TRUE(eventually(
+      [&] {
+        char byte;
+        return std::ranges::all_of(silent, [&](const UniqueFd& fd) {
+          return recv(fd.get(), &byte, 1, MSG_DONTWAIT) == 0;
+        });
+      },
+      2000));
+}
+
+TEST_F(Hostile, JunkIsAnsweredByTheEndOfTheConnection) {
+  const auto granted = lease("a", 1000);
+  std::mt19937_64 random(3);
+  for (const std::filesystem::path& path :
+       {std::filesystem::path(granted.directory) / "socket", state_ / "broker.sock"}) {
+    for (int i = 0; i < 300; ++i) {
+      auto fd = connect_to(path, 1000);
+      ASSERT_TRUE(fd);
+      std::string junk(random() % 400, '\0');
+      for (char& c : junk) c = static_cast<char>(random());
+      const std::uint32_t magic[2] = {i % 2 ? kAdminMagic : wire::kControlMagic, 1};
+      if (junk.size() > 8 && i % 3 == 0) std::memcpy(junk.data(), magic, sizeof magic);
+      static_cast<void>(send_message(fd->get(), junk));
+    }
+    expect_alive();
+  }
+}
+
+TEST_F(Hostile, AnotherVersionIsToldSo) {
+  const auto granted = lease("a", 1000);
+  auto fd = connect_to(std::filesystem::path(granted.directory) / "socket", 1000);
+  wire::TenantRequest request;
+  request.version = 7;
+  ASSERT_TRUE(send_message(fd->get(), {reinterpret_cast<const char*>(&request), sizeof request}));
+  wire::BrokerReply reply;
+  ASSERT_EQ(recv(fd->get(), &reply, sizeof reply, 0), static_cast<ssize_t>(sizeof reply));
+  EXPECT_EQ(reply.answer, wire::Answer::kNoVersion);
+  EXPECT_NE(std::string(reply.reason).find("version 7"), std::string::npos);
+}
+
+TEST_F(Hostile, TakingAllSlotsOfOneLeaseLeavesTheOthersAlone) {
+  const auto granted = lease("bad", 1000, 16);
+  const auto good = lease("good", 1000);
+  std::vector<Child> greedy;
+  for (int i = 0; i < 16; ++i) greedy.push_back(holder(granted.directory, 1));
+  Child honest([&] { return attach_or_exit(good.directory).slot; });
+  EXPECT_EQ(honest.wait(), 0);
+  greedy.clear();
+  Child next([&] { return attach_or_exit(granted.directory).slot < 16 ? 0 : 1; });
+  EXPECT_EQ(next.wait(), 0);
+}
+
+// Without a file system of its own the test cannot fill one.
+TEST_F(Hostile, AFullFileSystemIsAClearErrorAtCreation) {
+  Child child([&] {
+    const auto place = state_ / "small";
+    std::filesystem::create_directory(place);
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("small", place.c_str(), "tmpfs", 0, "size=256k") != 0)
+      return 50;
+    const auto made = LeaseFiles::create(place / "lease", 1, 1024, 1, [](LeaseFiles&) {});
+    if (made || made.error().code != Errc::kExhausted) return 1;
+    const std::string& text = made.error().message;
+    return text.find("No space left") != std::string::npos &&
+                   text.find("fewer process slots") != std::string::npos
+               ? 0
+               : 2;
+  });
+  const int rc = child.wait();
+  if (rc == 50) GTEST_SKIP() << "no mount namespace here";
+  EXPECT_EQ(rc, 0);
+}
+
+TEST_F(Hostile, AnAnswerToAChallengeThatWasNotSentIsRefused) {
+  const auto granted = lease("a", 1000);
+  auto fd = connect_to(std::filesystem::path(granted.directory) / "socket", 1000);
+  wire::TenantRequest request;
+  request.ask = wire::Ask::kAnswer;
+  ASSERT_TRUE(send_message(fd->get(), {reinterpret_cast<const char*>(&request), sizeof request}));
+  wire::BrokerReply reply;
+  EXPECT_EQ(recv(fd->get(), &reply, sizeof reply, 0), 0);
+  EXPECT_EQ(client().get_lease("a")->processes, 0u);
+}
+
+}  // namespace
+}  // namespace aliquot::broker
