@@ -89,7 +89,7 @@ struct NvmlState {
 struct NvmlNvlink {
   unsigned link = 0;
   bool active = false;
-  unsigned version = 0;       // NVLink generation
+  unsigned generation = 0;    // of NVLink; 0: not told
   std::string remote_bus_id;  // of the GPU or switch at the other end
   bool remote_is_switch = false;
   bool operator==(const NvmlNvlink&) const = default;

@@ -1,0 +1,420 @@
+#include "inventory/nvml.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <map>
+
+#include "driver_abi/nvml_functions.h"
+#include "driver_abi/real_library.h"
+
+namespace aliquot::inventory {
+namespace {
+
+using Id = driver_abi::Nvml;
+
+template <Id kId>
+struct Signature;
+#define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args) \
+  template <>                                                         \
+  struct Signature<Id::symbol> {                                      \
+    using Type = driver_abi::fn::symbol;                              \
+  };
+#include "driver_abi/nvml_entry_points.def"
+
+Errc code_of(nvmlReturn_t result) {
+  switch (result) {
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return Errc::kInvalid;
+    case NVML_ERROR_NO_PERMISSION:
+      return Errc::kDenied;
+    case NVML_ERROR_NOT_FOUND:
+    case NVML_ERROR_NOT_SUPPORTED:
+    case NVML_ERROR_FUNCTION_NOT_FOUND:
+      return Errc::kNotFound;
+    case NVML_ERROR_UNINITIALIZED:
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+    case NVML_ERROR_GPU_IS_LOST:
+    case NVML_ERROR_TIMEOUT:
+      return Errc::kUnavailable;
+    default:
+      return Errc::kInternal;
+  }
+}
+
+// The library with its pointers: calls by id, and errors in the driver's own words.
+class Library {
+ public:
+  const char* load(const char* path) { return real_.load(path, &::dlsym); }
+
+  template <Id kId, typename... Args>
+  nvmlReturn_t call(Args... args) const {
+    using Type = typename Signature<kId>::Type;
+    const auto function = reinterpret_cast<Type>(real_.symbol(kId));
+    return function == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : function(args...);
+  }
+
+  // What a call says through its last argument; nothing where the GPU or the driver has it not.
+  template <Id kId, typename T = unsigned, typename... Args>
+  std::optional<T> figure(nvmlDevice_t device, Args... args) const {
+    T value{};
+    if (call<kId>(device, args..., &value) != NVML_SUCCESS) return std::nullopt;
+    return value;
+  }
+
+  template <Id kId>
+  std::string text(nvmlDevice_t device) const {
+    std::array<char, 256> out{};
+    if (call<kId>(device, out.data(), static_cast<unsigned>(out.size())) != NVML_SUCCESS) return {};
+    return out.data();
+  }
+
+  Error error(Id id, nvmlReturn_t result) const {
+    const auto words =
+        reinterpret_cast<Signature<Id::nvmlErrorString>::Type>(real_.symbol(Id::nvmlErrorString));
+    const std::string why = words == nullptr ? std::to_string(result) : words(result);
+    return {code_of(result), std::string(driver_abi::entry(id).symbol) + ": " + why};
+  }
+
+ private:
+  driver_abi::RealNvml real_;
+};
+
+// The numbers of the set bits, and the same as Linux writes CPU lists.
+std::vector<unsigned> bits_of(std::span<const unsigned long> words) {
+  constexpr unsigned kBits = sizeof(unsigned long) * CHAR_BIT;
+  std::vector<unsigned> bits;
+  for (unsigned i = 0; i < words.size() * kBits; ++i)
+    if ((words[i / kBits] >> i % kBits & 1) != 0) bits.push_back(i);
+  return bits;
+}
+
+std::string list_text(const std::vector<unsigned>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) last += 1;
+    if (!text.empty()) text += ",";
+    text += std::to_string(numbers[i]);
+    if (last > i) text += "-" + std::to_string(numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+model::LinkKind kind_of(nvmlGpuTopologyLevel_t level) {
+  switch (level) {
+    case NVML_TOPOLOGY_INTERNAL:
+    case NVML_TOPOLOGY_SINGLE:
+      return model::LinkKind::kPix;
+    case NVML_TOPOLOGY_MULTIPLE:
+      return model::LinkKind::kPxb;
+    case NVML_TOPOLOGY_HOSTBRIDGE:
+      return model::LinkKind::kPhb;
+    case NVML_TOPOLOGY_NODE:
+      return model::LinkKind::kNode;
+    default:
+      return model::LinkKind::kSys;
+  }
+}
+
+unsigned nvlink_generation(unsigned nvml_version) {
+  switch (nvml_version) {
+    case NVML_NVLINK_VERSION_1_0:
+      return 1;
+    case NVML_NVLINK_VERSION_2_0:
+    case NVML_NVLINK_VERSION_2_2:
+      return 2;
+    case NVML_NVLINK_VERSION_3_0:
+    case NVML_NVLINK_VERSION_3_1:
+      return 3;
+    case NVML_NVLINK_VERSION_4_0:
+      return 4;
+    default:
+      return nvml_version >= NVML_NVLINK_VERSION_5_0 ? 5 : 0;
+  }
+}
+
+class DriverNvml final : public Nvml {
+ public:
+  explicit DriverNvml(const Library& library) : library_(library) {}
+  DriverNvml(const DriverNvml&) = delete;
+  DriverNvml& operator=(const DriverNvml&) = delete;
+  ~DriverNvml() override {
+    if (events_ != nullptr) library_.call<Id::nvmlEventSetFree>(events_);
+    library_.call<Id::nvmlShutdown>();
+  }
+
+  Result<NvmlSystem> system() override {
+    NvmlSystem system;
+    std::array<char, 128> text{};
+    const auto size = static_cast<unsigned>(text.size());
+    nvmlReturn_t result = library_.call<Id::nvmlSystemGetDriverVersion>(text.data(), size);
+    if (result != NVML_SUCCESS) return library_.error(Id::nvmlSystemGetDriverVersion, result);
+    system.driver_version = text.data();
+    result = library_.call<Id::nvmlSystemGetNVMLVersion>(text.data(), size);
+    if (result != NVML_SUCCESS) return library_.error(Id::nvmlSystemGetNVMLVersion, result);
+    system.nvml_version = text.data();
+    result = library_.call<Id::nvmlSystemGetCudaDriverVersion_v2>(&system.cuda_version);
+    if (result != NVML_SUCCESS)
+      return library_.error(Id::nvmlSystemGetCudaDriverVersion_v2, result);
+    return system;
+  }
+
+  Result<std::vector<NvmlGpu>> gpus() override;
+  Result<NvmlState> state(unsigned gpu) override;
+  Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
+  Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
+  Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
+
+ private:
+  Result<nvmlDevice_t> device(unsigned gpu) const {
+    nvmlDevice_t handle = nullptr;
+    const nvmlReturn_t result = library_.call<Id::nvmlDeviceGetHandleByIndex_v2>(gpu, &handle);
+    if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetHandleByIndex_v2, result);
+    return handle;
+  }
+  Result<NvmlGpu> describe(nvmlDevice_t device) const;
+  Result<NvmlMemory> memory(nvmlDevice_t device) const;
+  Status add_processes(nvmlDevice_t device, std::vector<NvmlProcess>& out) const;
+  template <Id kId>
+  Status add_list(nvmlDevice_t device, ProcessKind kind,
+                  std::map<std::int32_t, NvmlProcess>& out) const;
+  Result<unsigned> count() const;
+  Status listen();
+
+  Library library_;
+  nvmlEventSet_t events_ = nullptr;
+};
+
+Result<unsigned> DriverNvml::count() const {
+  unsigned count = 0;
+  const nvmlReturn_t result = library_.call<Id::nvmlDeviceGetCount_v2>(&count);
+  if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetCount_v2, result);
+  return count;
+}
+
+Result<std::vector<NvmlGpu>> DriverNvml::gpus() {
+  const Result<unsigned> number = count();
+  if (!number) return number.error();
+  std::vector<NvmlGpu> all;
+  for (unsigned i = 0; i < *number; ++i) {
+    const auto handle = device(i);
+    if (!handle) return handle.error();
+    auto gpu = describe(*handle);
+    if (!gpu) return gpu.error();
+    all.push_back(std::move(*gpu));
+  }
+  return all;
+}
+
+Result<NvmlGpu> DriverNvml::describe(nvmlDevice_t device) const {
+  nvmlPciInfo_t pci{};
+  const nvmlReturn_t result = library_.call<Id::nvmlDeviceGetPciInfo_v3>(device, &pci);
+  if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetPciInfo_v3, result);
+  NvmlGpu gpu;
+  gpu.bus_id = pci.bus_id;
+  gpu.uuid = library_.text<Id::nvmlDeviceGetUUID>(device);
+  gpu.name = library_.text<Id::nvmlDeviceGetName>(device);
+  gpu.serial = library_.text<Id::nvmlDeviceGetSerial>(device);
+  gpu.minor = library_.figure<Id::nvmlDeviceGetMinorNumber>(device).value_or(0);
+  std::array<unsigned long, 16> words{};
+  const auto size = static_cast<unsigned>(words.size());
+  if (library_.call<Id::nvmlDeviceGetCpuAffinity>(device, size, words.data()) == NVML_SUCCESS)
+    gpu.cpus = list_text(bits_of(words));
+  words.fill(0);
+  if (library_.call<Id::nvmlDeviceGetMemoryAffinity>(device, size, words.data(),
+                                                     NVML_AFFINITY_SCOPE_NODE) == NVML_SUCCESS)
+    if (const std::vector<unsigned> nodes = bits_of(words); !nodes.empty())
+      gpu.numa = static_cast<int>(nodes.front());
+  library_.call<Id::nvmlDeviceGetCudaComputeCapability>(device, &gpu.compute_major,
+                                                        &gpu.compute_minor);
+  gpu.pcie_max_generation =
+      library_.figure<Id::nvmlDeviceGetMaxPcieLinkGeneration>(device).value_or(0);
+  gpu.pcie_max_width = library_.figure<Id::nvmlDeviceGetMaxPcieLinkWidth>(device).value_or(0);
+  unsigned pending = 0;
+  unsigned current = 0;
+  gpu.mig_capable =
+      library_.call<Id::nvmlDeviceGetMigMode>(device, &current, &pending) == NVML_SUCCESS;
+  return gpu;
+}
+
+Result<NvmlMemory> DriverNvml::memory(nvmlDevice_t device) const {
+  nvmlMemory_v2_t second{};
+  second.version = driver_abi::nvml_struct_version<nvmlMemory_v2_t>(2);
+  nvmlReturn_t result = library_.call<Id::nvmlDeviceGetMemoryInfo_v2>(device, &second);
+  if (result == NVML_SUCCESS)
+    return NvmlMemory{second.total, second.reserved, second.used, second.free};
+  if (result != NVML_ERROR_FUNCTION_NOT_FOUND)
+    return library_.error(Id::nvmlDeviceGetMemoryInfo_v2, result);
+  nvmlMemory_t first{};  // drivers before 510
+  result = library_.call<Id::nvmlDeviceGetMemoryInfo>(device, &first);
+  if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetMemoryInfo, result);
+  return NvmlMemory{first.total, 0, first.used, first.free};
+}
+
+template <Id kId>
+Status DriverNvml::add_list(nvmlDevice_t device, ProcessKind kind,
+                            std::map<std::int32_t, NvmlProcess>& out) const {
+  constexpr unsigned long long kNotAvailable = ~0ull;
+  std::vector<nvmlProcessInfo_t> infos(16);
+  for (;;) {
+    auto number = static_cast<unsigned>(infos.size());
+    const nvmlReturn_t result = library_.call<kId>(device, &number, infos.data());
+    if (result == NVML_ERROR_INSUFFICIENT_SIZE) {
+      infos.resize(std::max<std::size_t>(number, infos.size()) + 16);  // more may come meanwhile
+      continue;
+    }
+    if (result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_FUNCTION_NOT_FOUND) return {};
+    if (result != NVML_SUCCESS) return library_.error(kId, result);
+    infos.resize(number);
+    break;
+  }
+  for (const nvmlProcessInfo_t& info : infos) {
+    NvmlProcess process{static_cast<std::int32_t>(info.pid), std::nullopt, kind};
+    if (info.used_bytes != kNotAvailable) process.bytes = info.used_bytes;
+    out[process.pid] = process;
+  }
+  return {};
+}
+
+// A program that is in several lists counts once, under the last of them.
+Status DriverNvml::add_processes(nvmlDevice_t device, std::vector<NvmlProcess>& out) const {
+  std::map<std::int32_t, NvmlProcess> by_pid;
+  Status status = add_list<Id::nvmlDeviceGetGraphicsRunningProcesses_v3>(
+      device, ProcessKind::kGraphics, by_pid);
+  if (status)
+    status = add_list<Id::nvmlDeviceGetComputeRunningProcesses_v3>(device, ProcessKind::kCompute,
+                                                                   by_pid);
+  if (status)
+    status =
+        add_list<Id::nvmlDeviceGetMPSComputeRunningProcesses_v3>(device, ProcessKind::kMps, by_pid);
+  for (const auto& [pid, process] : by_pid) out.push_back(process);
+  return status;
+}
+
+Result<NvmlState> DriverNvml::state(unsigned gpu) {
+  const auto handle = device(gpu);
+  if (!handle) return handle.error();
+  const nvmlDevice_t it = *handle;
+  const auto memory_now = memory(it);
+  if (!memory_now) return memory_now.error();
+  NvmlState state;
+  state.memory = *memory_now;
+  if (Status status = add_processes(it, state.processes); !status) return status.error();
+  if (const auto rates =
+          library_.figure<Id::nvmlDeviceGetUtilizationRates, nvmlUtilization_t>(it)) {
+    state.gpu_percent = rates->gpu;
+    state.memory_percent = rates->memory;
+  }
+  state.power_mw = library_.figure<Id::nvmlDeviceGetPowerUsage>(it);
+  state.power_limit_mw = library_.figure<Id::nvmlDeviceGetEnforcedPowerLimit>(it);
+  state.temperature_c = library_.figure<Id::nvmlDeviceGetTemperature>(
+      it, nvmlTemperatureSensors_t{NVML_TEMPERATURE_GPU});
+  state.fan_percent = library_.figure<Id::nvmlDeviceGetFanSpeed>(it);
+  state.sm_mhz = library_.figure<Id::nvmlDeviceGetClockInfo>(it, nvmlClockType_t{NVML_CLOCK_SM});
+  state.memory_mhz =
+      library_.figure<Id::nvmlDeviceGetClockInfo>(it, nvmlClockType_t{NVML_CLOCK_MEM});
+  const auto pstate = library_.figure<Id::nvmlDeviceGetPerformanceState, nvmlPstates_t>(it);
+  if (pstate && *pstate != NVML_PSTATE_UNKNOWN)
+    state.performance_state = static_cast<unsigned>(*pstate);
+  state.pcie_generation = library_.figure<Id::nvmlDeviceGetCurrPcieLinkGeneration>(it);
+  state.pcie_width = library_.figure<Id::nvmlDeviceGetCurrPcieLinkWidth>(it);
+  if (const auto on = library_.figure<Id::nvmlDeviceGetPersistenceMode, nvmlEnableState_t>(it))
+    state.persistence = *on == NVML_FEATURE_ENABLED;
+  nvmlEnableState_t ecc = 0;
+  nvmlEnableState_t pending = 0;
+  if (library_.call<Id::nvmlDeviceGetEccMode>(it, &ecc, &pending) == NVML_SUCCESS)
+    state.ecc = ecc == NVML_FEATURE_ENABLED;
+  state.ecc_uncorrected = library_.figure<Id::nvmlDeviceGetTotalEccErrors, unsigned long long>(
+      it, nvmlMemoryErrorType_t{NVML_MEMORY_ERROR_TYPE_UNCORRECTED},
+      nvmlEccCounterType_t{NVML_VOLATILE_ECC});
+  unsigned mig = 0;
+  unsigned mig_pending = 0;
+  if (library_.call<Id::nvmlDeviceGetMigMode>(it, &mig, &mig_pending) == NVML_SUCCESS)
+    state.mig = mig == NVML_DEVICE_MIG_ENABLE;
+  state.compute_mode = static_cast<unsigned>(
+      library_.figure<Id::nvmlDeviceGetComputeMode, nvmlComputeMode_t>(it).value_or(0));
+  return state;
+}
+
+Result<model::LinkKind> DriverNvml::path(unsigned gpu, unsigned other) {
+  const auto from = device(gpu);
+  if (!from) return from.error();
+  const auto to = device(other);
+  if (!to) return to.error();
+  nvmlGpuTopologyLevel_t level = NVML_TOPOLOGY_SYSTEM;
+  const nvmlReturn_t result =
+      library_.call<Id::nvmlDeviceGetTopologyCommonAncestor>(*from, *to, &level);
+  if (result != NVML_SUCCESS)
+    return library_.error(Id::nvmlDeviceGetTopologyCommonAncestor, result);
+  return kind_of(level);
+}
+
+Result<std::vector<NvmlNvlink>> DriverNvml::nvlinks(unsigned gpu) {
+  const auto handle = device(gpu);
+  if (!handle) return handle.error();
+  std::vector<NvmlNvlink> all;
+  for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
+    const auto active =
+        library_.figure<Id::nvmlDeviceGetNvLinkState, nvmlEnableState_t>(*handle, link);
+    if (!active) break;
+    NvmlNvlink& found = all.emplace_back();
+    found.link = link;
+    found.active = *active == NVML_FEATURE_ENABLED;
+    if (!found.active) continue;
+    found.generation = nvlink_generation(
+        library_.figure<Id::nvmlDeviceGetNvLinkVersion>(*handle, link).value_or(0));
+    if (const auto remote =
+            library_.figure<Id::nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlPciInfo_t>(*handle, link))
+      found.remote_bus_id = remote->bus_id;
+    found.remote_is_switch =
+        library_.figure<Id::nvmlDeviceGetNvLinkRemoteDeviceType, nvmlIntNvLinkDeviceType_t>(
+            *handle, link) == NVML_NVLINK_DEVICE_TYPE_SWITCH;
+  }
+  return all;
+}
+
+// One set for all GPUs; those that cannot report XIDs stay out of it.
+Status DriverNvml::listen() {
+  if (events_ != nullptr) return {};
+  const Result<unsigned> number = count();
+  if (!number) return number.error();
+  const nvmlReturn_t created = library_.call<Id::nvmlEventSetCreate>(&events_);
+  if (created != NVML_SUCCESS) return library_.error(Id::nvmlEventSetCreate, created);
+  constexpr unsigned long long kXid = nvmlEventTypeXidCriticalError;
+  for (unsigned i = 0; i < *number; ++i)
+    if (const auto handle = device(i))
+      library_.call<Id::nvmlDeviceRegisterEvents>(*handle, kXid, events_);
+  return {};
+}
+
+Result<std::optional<NvmlEvent>> DriverNvml::wait_for_xid(std::chrono::milliseconds limit) {
+  if (Status status = listen(); !status) return status.error();
+  nvmlEventData_t data{};
+  const auto limit_ms = static_cast<unsigned>(std::clamp<std::int64_t>(limit.count(), 0, INT_MAX));
+  const nvmlReturn_t result = library_.call<Id::nvmlEventSetWait_v2>(events_, &data, limit_ms);
+  if (result == NVML_ERROR_TIMEOUT) return std::optional<NvmlEvent>();
+  if (result != NVML_SUCCESS) return library_.error(Id::nvmlEventSetWait_v2, result);
+  const auto index = library_.figure<Id::nvmlDeviceGetIndex>(data.device);
+  return std::optional(NvmlEvent{index.value_or(0), static_cast<unsigned>(data.data)});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Nvml>> open_nvml(const std::filesystem::path& libnvidia_ml) {
+  Library library;
+  if (const char* why = library.load(libnvidia_ml.c_str()))
+    return Error{Errc::kNotFound, "load " + libnvidia_ml.string() + ": " + why};
+  const nvmlReturn_t result = library.call<Id::nvmlInit_v2>();
+  if (result != NVML_SUCCESS) {
+    Error error = library.error(Id::nvmlInit_v2, result);
+    error.message += " (" + libnvidia_ml.string() + ")";
+    return error;
+  }
+  return std::unique_ptr<Nvml>(std::make_unique<DriverNvml>(library));
+}
+
+}  // namespace aliquot::inventory
