@@ -1,8 +1,9 @@
-// One declaration per NVML row. The rows of nvml_guard_plans.def have a body in an nvml_*.cc file;
-// a missing one fails to link.
+// One declaration per row of the NVML table. Rows whose plan has an own body (nvml_plans.def) have
+// it in an nvml_guards_*.cc file; a missing one fails to link.
 //
-// A body runs on the caller's thread with Inside set, also in a process without a lease (ask
-// tenant().attached() and load(Library::kNvml)). It calls the library through real::.
+// A body runs on the caller's thread with Inside set, calls the library through real::, returns its
+// own error unchanged and touches no output then. Null outputs are refused by the body itself
+// wherever the library is not asked first.
 #pragma once
 
 #include "driver_abi/nvml_functions.h"
