@@ -28,6 +28,7 @@ struct Options {
   bool csv_order = false;
   std::string published;
   unsigned threads = 2;
+  aliquot::scheduler::RolloutTuning rollout;
 };
 
 struct Cell {
@@ -104,7 +105,8 @@ int run(const Options& options) {
       Cell& cell = cells[i / seeds];
       const InflationPlan plan{cell.policy, 42 + i % seeds,
                                options.csv_order ? aliquot::replay::NodeOrder::kAsListed
-                                                 : aliquot::replay::NodeOrder::kPermuted};
+                                                 : aliquot::replay::NodeOrder::kPermuted,
+                               aliquot::replay::kMostArrivedPercent, options.rollout};
       auto result = aliquot::replay::run_inflation(*nodes, pods[cell.list], plan);
       if (!result) std::fprintf(stderr, "fgd_grid: %s\n", result.error().message.c_str()), exit(1);
       cell.runs[i % seeds] = *result;
@@ -140,6 +142,21 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads);
   app.add_flag("--csv-order", options.csv_order, "nodes as listed instead of permuted");
   app.add_option("--published", options.published, "fgd_published.csv to compare with");
+  auto& r = options.rollout;
+  app.add_option("--sequences", r.sequences);
+  app.add_option("--length", r.length);
+  app.add_option("--cpu-only", r.cpu_only);
+  app.add_option("--size-exponent", r.size_exponent);
+  app.add_option("--small-share", r.small_share);
+  app.add_option("--large-share", r.large_share);
+  app.add_option("--blocks", r.blocks);
+  app.add_option("--opening", r.opening);
+  app.add_option("--rare-opening", r.rare_opening);
+  app.add_option("--rare-nodes", r.rare_nodes);
+  app.add_option("--scarcity", r.scarcity);
+  app.add_option("--scarcity-power", r.scarcity_power);
+  app.add_option("--step", r.step);
+  app.add_option("--draw-seed", r.seed);
   CLI11_PARSE(app, argc, argv);
   return run(options);
 }

@@ -16,6 +16,7 @@
 
 #include "common/result.h"
 #include "replay/openb.h"
+#include "scheduler/rollout_tuning.h"
 
 namespace aliquot::replay {
 
@@ -28,6 +29,7 @@ struct InflationPlan {
   std::uint64_t seed = 42;
   NodeOrder order = NodeOrder::kPermuted;
   int percent = kMostArrivedPercent;
+  scheduler::RolloutTuning rollout;
 };
 
 struct InflationResult {

@@ -34,7 +34,7 @@ class Search {
 
   Assignment result() && {
     const auto top = static_cast<std::int64_t>(std::numeric_limits<Score>::max());
-    return {static_cast<Score>(std::min(score_, top)), std::move(parts_)};
+    return {static_cast<Score>(std::min(score_, top)), 0, std::move(parts_)};
   }
 
  private:
@@ -93,7 +93,10 @@ model::GpuPart part_of(const Ask& ask, const NodeShape& shape, int gpu) {
 }
 
 std::optional<Assignment> assign(Policy& policy, const NodeView& view, const Demand& demand) {
-  if (demand.asks.empty()) return Assignment{policy.score_without_gpus(view, demand), {}};
+  if (demand.asks.empty()) {
+    const Choice choice = policy.choose_without_gpus(view, demand);
+    return Assignment{choice.score, choice.when_rare, {}};
+  }
   Search search(policy, view.shape, demand);
   if (!search.serve(view.state, 0)) return std::nullopt;
   return std::move(search).result();

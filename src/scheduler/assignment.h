@@ -12,6 +12,7 @@ namespace aliquot::scheduler {
 
 struct Assignment {
   Score score = 0;
+  Score when_rare = 0;
   std::vector<model::GpuPart> parts;  // GpuPart::gpu is the position in the view
 };
 

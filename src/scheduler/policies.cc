@@ -10,6 +10,7 @@
 #include "scheduler/policy_fgd.h"
 #include "scheduler/policy_packing.h"
 #include "scheduler/policy_random.h"
+#include "scheduler/policy_rollout.h"
 #include "scheduler/policy_spread.h"
 
 namespace aliquot::scheduler {
@@ -27,6 +28,8 @@ constexpr std::array kPolicies{
     PolicyRow{"bestfit", "least CPU and GPU left over", [](Input) { return make_best_fit(); }},
     PolicyRow{"fgd", "least growth of fragmentation",
               [](Input in) { return make_fgd(in.workload); }},
+    PolicyRow{"rollout", "least idle GPU after what is to come (ours)",
+              [](Input in) { return make_rollout(in.workload, in.capacity, in.rollout); }},
     PolicyRow{"binpack", "fullest node first", [](Input) { return make_binpack(); }},
     PolicyRow{"spread", "emptiest node first", [](Input) { return make_spread(); }},
 };

@@ -7,17 +7,21 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "common/result.h"
 #include "scheduler/policy.h"
+#include "scheduler/rollout_tuning.h"
 #include "scheduler/workload.h"
 
 namespace aliquot::scheduler {
 
 // What a policy may be built from; each takes what it needs.
 struct PolicyInput {
-  Workload workload;       // expected requests: fgd, rollout
-  std::uint64_t seed = 0;  // random
+  Workload workload;                    // expected requests: fgd, rollout
+  std::uint64_t seed = 0;               // random
+  std::vector<ModelCapacity> capacity;  // rollout
+  RolloutTuning rollout;
 };
 
 struct PolicyRow {

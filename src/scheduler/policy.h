@@ -27,7 +27,8 @@ struct NodeView {
 
 struct Choice {
   Score score = 0;
-  GpuMask gpus = 0;  // positions in the view, as many as the ask counts
+  GpuMask gpus = 0;     // positions in the view, as many as the ask counts
+  Score when_rare = 0;  // taken off the score in full for the last node in this state (rare())
 };
 
 enum class Selection : std::uint8_t {
@@ -45,12 +46,15 @@ class Policy {
   // A number below `bound`, for kUniform.
   virtual std::uint64_t next_random(std::uint64_t /*bound*/) { return 0; }
 
+  // From how few nodes in one state on when_rare counts, growing as they get fewer. 0: never.
+  virtual std::uint32_t rare() const { return 0; }
+
   // `fitting` has at least ask.count bits. For an ask of MIG slices the scheduler chooses the
   // slices itself and this is not called. `demand` is the request that the ask belongs to.
   virtual Choice choose(const NodeView& view, const Demand& demand, const Ask& ask,
                         GpuMask fitting) = 0;
   // For a demand without GPUs.
-  virtual Score score_without_gpus(const NodeView& view, const Demand& demand) = 0;
+  virtual Choice choose_without_gpus(const NodeView& view, const Demand& demand) = 0;
 };
 
 }  // namespace aliquot::scheduler

@@ -19,8 +19,8 @@ class BestFit final : public Policy {
     return {score(view.state.cpu_milli - demand.cpu_milli, gpu_left),
             usual_gpus(view, ask, fitting)};
   }
-  Score score_without_gpus(const NodeView& view, const Demand& demand) override {
-    return score(view.state.cpu_milli - demand.cpu_milli, free_milli(view));
+  Choice choose_without_gpus(const NodeView& view, const Demand& demand) override {
+    return {score(view.state.cpu_milli - demand.cpu_milli, free_milli(view)), 0, 0};
   }
 
  private:

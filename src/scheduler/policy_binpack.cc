@@ -12,8 +12,8 @@ class Binpack final : public Policy {
                 GpuMask fitting) override {
     return {fullness(view, demand, &ask), usual_gpus(view, ask, fitting)};
   }
-  Score score_without_gpus(const NodeView& view, const Demand& demand) override {
-    return fullness(view, demand, nullptr);
+  Choice choose_without_gpus(const NodeView& view, const Demand& demand) override {
+    return {fullness(view, demand, nullptr), 0, 0};
   }
 };
 

@@ -19,8 +19,8 @@ class Clustering final : public Policy {
     const int full = std::max(0, 25 * (8'000 - free_milli(view)) / 8'000);
     return {like + full, usual_gpus(view, ask, fitting)};
   }
-  Score score_without_gpus(const NodeView& /*view*/, const Demand& /*demand*/) override {
-    return 0;
+  Choice choose_without_gpus(const NodeView& /*view*/, const Demand& /*demand*/) override {
+    return {0, 0, 0};
   }
 };
 

@@ -21,8 +21,8 @@ class DotProduct final : public Policy {
     return {score(view.state.cpu_milli * demand.cpu_milli, free_milli(view) * asked),
             usual_gpus(view, ask, fitting)};
   }
-  Score score_without_gpus(const NodeView& view, const Demand& demand) override {
-    return score(view.state.cpu_milli * demand.cpu_milli, 0);
+  Choice choose_without_gpus(const NodeView& view, const Demand& demand) override {
+    return {score(view.state.cpu_milli * demand.cpu_milli, 0), 0, 0};
   }
 
  private:

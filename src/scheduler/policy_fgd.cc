@@ -41,11 +41,11 @@ class Fgd final : public Policy {
     return {score(now - fragmentation_.of(after, view.shape)), gpus};
   }
 
-  Score score_without_gpus(const NodeView& view, const Demand& demand) override {
+  Choice choose_without_gpus(const NodeView& view, const Demand& demand) override {
     ShareState state = share_state_of(view);
     const std::int64_t now = fragmentation_.of(state, view.shape);
     state.cpu_milli -= static_cast<std::int32_t>(demand.cpu_milli);
-    return score(now - fragmentation_.of(state, view.shape));
+    return {score(now - fragmentation_.of(state, view.shape)), 0, 0};
   }
 
  private:

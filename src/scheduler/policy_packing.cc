@@ -27,8 +27,8 @@ class Packing final : public Policy {
     if (idle_used > 0) return {std::max(50 - idle_used, 33), gpus};
     return {std::max(100 - free / 100, 50), gpus};
   }
-  Score score_without_gpus(const NodeView& /*view*/, const Demand& /*demand*/) override {
-    return 0;
+  Choice choose_without_gpus(const NodeView& /*view*/, const Demand& /*demand*/) override {
+    return {0, 0, 0};
   }
 };
 

@@ -28,8 +28,8 @@ class Random final : public Policy {
     }
     return {0, chosen};
   }
-  Score score_without_gpus(const NodeView& /*view*/, const Demand& /*demand*/) override {
-    return 0;
+  Choice choose_without_gpus(const NodeView& /*view*/, const Demand& /*demand*/) override {
+    return {0, 0, 0};
   }
 
  private:

@@ -16,8 +16,8 @@ class Spread final : public Policy {
     const GpuMask fullest = least_free(view.state, view.shape, fitting, spare);
     return {1000 - fullness(view, demand, &ask), fitting & ~fullest};
   }
-  Score score_without_gpus(const NodeView& view, const Demand& demand) override {
-    return 1000 - fullness(view, demand, nullptr);
+  Choice choose_without_gpus(const NodeView& view, const Demand& demand) override {
+    return {1000 - fullness(view, demand, nullptr), 0, 0};
   }
 };
 

@@ -58,25 +58,31 @@ void Scheduler::refresh(Class& c) {
     c.memo.resize(snapshot_.index().size() + snapshot_.index().size() / 2);
 }
 
-const Scheduler::Entry& Scheduler::entry(Class& c, StateId state) {
+// Below 0 where it does not fit.
+Score Scheduler::score(Class& c, StateId state) {
   Entry& entry = c.memo[state];
   if (entry.score == kUnknown) {
     const NodeState& now = snapshot_.index().state(state);
     entry = evaluate(c, {snapshot_.shape(now.shape), now});
   }
-  return entry;
+  if (entry.when_rare == 0) return entry.score;
+  const auto rare = static_cast<std::int64_t>(policy_->rare());
+  const auto nodes = static_cast<std::int64_t>(snapshot_.index().nodes(state).size());
+  const std::int64_t off = nodes >= rare ? 0 : entry.when_rare * (rare - nodes) / rare;
+  return static_cast<Score>(std::max<std::int64_t>(0, entry.score - off));
 }
 
 Scheduler::Entry Scheduler::evaluate(const Class& c, const NodeView& view) {
-  if (refusal(view, c.demand)) return {kRefused, 0};
+  if (refusal(view, c.demand)) return {kRefused, 0, 0};
   if (c.demand.asks.size() == 1 && c.demand.asks.front().kind != model::GpuKind::kMig) {
     const Ask& ask = c.demand.asks.front();
     const Choice choice =
         policy_->choose(view, c.demand, ask, fitting_gpus(view.state, view.shape, ask));
-    return choice.gpus == 0 ? Entry{kRefused, 0} : Entry{choice.score, choice.gpus};
+    return choice.gpus == 0 ? Entry{kRefused, 0, 0}
+                            : Entry{choice.score, choice.gpus, choice.when_rare};
   }
   const std::optional<Assignment> found = assign(*policy_, view, c.demand);
-  return {found ? found->score : kRefused, 0};
+  return {found ? found->score : kRefused, 0, found ? found->when_rare : 0};
 }
 
 NodeId Scheduler::first_open(StateId state, Bytes memory) const {
@@ -91,12 +97,12 @@ Scheduler::Best Scheduler::best_of_all(Class& c) {
   Best best;
   const StateIndex& index = snapshot_.index();
   for (const StateId state : index.active()) {
-    const Score score = entry(c, state).score;
-    if (score < best.score || score < 0) continue;
-    if (score == best.score && index.first(state) > best.node) continue;
+    const Score now = score(c, state);
+    if (now < best.score || now < 0) continue;
+    if (now == best.score && index.first(state) > best.node) continue;
     const NodeId node = first_open(state, c.demand.memory_bytes);
-    if (node == kNoNode || (score == best.score && node > best.node)) continue;
-    best = {node, score};
+    if (node == kNoNode || (now == best.score && node > best.node)) continue;
+    best = {node, now};
   }
   return best;
 }
@@ -104,9 +110,9 @@ Scheduler::Best Scheduler::best_of_all(Class& c) {
 Scheduler::Best Scheduler::best_within(Class& c, std::span<const NodeId> within) {
   Best best;
   for (const NodeId node : within) {
-    const Score score = entry(c, snapshot_.state_id(node)).score;
-    if (score < best.score || score < 0 || (score == best.score && node > best.node)) continue;
-    if (snapshot_.open(node, c.demand.memory_bytes)) best = {node, score};
+    const Score now = score(c, snapshot_.state_id(node));
+    if (now < best.score || now < 0 || (now == best.score && node > best.node)) continue;
+    if (snapshot_.open(node, c.demand.memory_bytes)) best = {node, now};
   }
   return best;
 }
@@ -114,8 +120,7 @@ Scheduler::Best Scheduler::best_within(Class& c, std::span<const NodeId> within)
 Scheduler::Best Scheduler::uniform(Class& c, std::span<const NodeId> within, bool everywhere) {
   std::vector<NodeId> fitting;
   const auto consider = [&](NodeId node) {
-    if (entry(c, snapshot_.state_id(node)).score >= 0 &&
-        snapshot_.open(node, c.demand.memory_bytes))
+    if (score(c, snapshot_.state_id(node)) >= 0 && snapshot_.open(node, c.demand.memory_bytes))
       fitting.push_back(node);
   };
   if (everywhere)

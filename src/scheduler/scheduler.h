@@ -78,6 +78,7 @@ class Scheduler {
   struct Entry {
     Score score = kUnknown;
     GpuMask gpus = 0;  // for a demand of one ask; others are assigned again when they win
+    Score when_rare = 0;
   };
   struct Class {
     Demand demand;
@@ -94,7 +95,7 @@ class Scheduler {
   static constexpr Score kRefused = -1;
 
   void refresh(Class& c);
-  const Entry& entry(Class& c, StateId state);
+  Score score(Class& c, StateId state);
   Entry evaluate(const Class& c, const NodeView& view);
   NodeId first_open(StateId state, Bytes memory) const;
   Best best_of_all(Class& c);

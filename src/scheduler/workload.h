@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "model/cluster.h"
+
 namespace aliquot::scheduler {
 
 struct WorkShape {
@@ -27,6 +29,18 @@ struct Workload {
   std::vector<WorkShape> shapes;  // most frequent first
   std::int64_t total = 0;         // sum of the counts
 };
+
+// How much GPU there is of each model.
+struct ModelCapacity {
+  std::string model;
+  std::int64_t gpu_milli = 0;
+};
+
+std::vector<ModelCapacity> capacity_of(const std::vector<model::NodeSpec>& nodes);
+
+// For each model of `capacity`: the demand that names models, spread over the models it names, as a
+// part (1/1000) of what there is of this model when total demand just fills the cluster.
+std::vector<int> named_load(const Workload& workload, const std::vector<ModelCapacity>& capacity);
 
 // Equal shapes added up, sorted by count (ties by amounts), cut where `percent` of all requests are
 // covered: FGD's "typical pods" with 95.
