@@ -3,43 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduler/policies.h"
+#include "scheduler/test_cluster.h"
 
 namespace aliquot::scheduler {
 namespace {
 
-using model::Bytes;
 using model::GpuKind;
+using test::kGiB;
+using test::node;
+using test::scheduler_of;
+using test::share;
+using test::whole;
 using ::testing::HasSubstr;
-
-constexpr Bytes kGiB = Bytes{1} << 30;
-
-model::NodeSpec node(std::string name, int gpus, std::string gpu_model = "A100") {
-  model::NodeSpec spec;
-  spec.name = std::move(name);
-  spec.cpu_milli = 64'000;
-  spec.memory_bytes = 256 * kGiB;
-  spec.gpu_count = gpus;
-  spec.gpu = {std::move(gpu_model), 80, 40 * kGiB, 312};
-  return spec;
-}
-
-model::Request share(int cores, Bytes memory) {
-  model::Request request;
-  request.containers = {
-      {"main", 1'000, kGiB, model::GpuAsk{GpuKind::kShare, 1, cores, memory, 0, {}}}};
-  return request;
-}
-
-model::Request whole(int count) {
-  model::Request request;
-  request.containers = {{"main", 1'000, kGiB, model::GpuAsk{GpuKind::kWhole, count, 0, 0, 0, {}}}};
-  return request;
-}
-
-Scheduler scheduler_of(std::vector<model::NodeSpec> nodes, std::string_view policy = "binpack") {
-  return {std::move(nodes), std::move(*make_policy(policy, {}))};
-}
 
 Explanation why(Scheduler& s, const model::Request& request) {
   return s.explain(*s.classify(request));
@@ -130,6 +105,90 @@ TEST(Scheduler, PlacesOnlyWithinTheNodesAllowed) {
   const std::vector<NodeId> within{2};
   EXPECT_EQ(s.place(id, within).placement.node, 2);
   EXPECT_EQ(s.place(id, within).outcome, Outcome::kNotNow);
+}
+
+TEST(Scheduler, FloorsRefuseWhatIsNotKnownToMeetThem) {
+  Scheduler s = scheduler_of({node("known", 1), node("unknown", 1)});
+  model::Request request = whole(1);
+  request.floor.tflops = 300;
+  EXPECT_EQ(s.place(request)->placement.node, 0);
+  request.floor.compute_capability = 90;
+  EXPECT_EQ(s.place(request)->outcome, Outcome::kNever);
+}
+
+TEST(Scheduler, TakesMemoryInPercentOfEachGpu) {
+  Scheduler s = scheduler_of({node("n", 1)});
+  const Decision d = *s.place(test::asking({GpuKind::kShare, 1, 0, 0, 25, {}}));
+  EXPECT_EQ(d.placement.gpus.at(0).memory_bytes, 10 * kGiB);
+}
+
+TEST(Scheduler, GivesEachContainerItsPart) {
+  Scheduler s = scheduler_of({node("n", 2)});
+  model::Request request;
+  request.containers = {{"small", 0, 0, model::GpuAsk{GpuKind::kShare, 1, 400, kGiB, 0, {}}},
+                        {"plain", 0, 0, std::nullopt},
+                        {"large", 0, 0, model::GpuAsk{GpuKind::kWhole, 1, 0, 0, 0, {}}}};
+  const Decision d = *s.place(request);
+  ASSERT_EQ(d.placement.gpus.size(), 2u);
+  EXPECT_EQ(d.placement.gpus[0].container, 2);
+  EXPECT_EQ(d.placement.gpus[1].container, 0);
+  EXPECT_NE(d.placement.gpus[0].gpu, d.placement.gpus[1].gpu);
+}
+
+TEST(Scheduler, NeverPutsContainersOfOneRequestIntoMoreThanAGpuHas) {
+  Scheduler s = scheduler_of({node("n", 1)});
+  model::Request request;
+  for (int i = 0; i < 3; ++i)
+    request.containers.push_back({"c", 0, 0, model::GpuAsk{GpuKind::kShare, 1, 400, 0, 0, {}}});
+  EXPECT_EQ(s.place(request)->outcome, Outcome::kNever);
+  EXPECT_THAT(why(s, request).text(), HasSubstr("not all together"));
+}
+
+TEST(Scheduler, InitContainersReuseTheGpusOfTheOthers) {
+  Scheduler s = scheduler_of({node("n", 1)});
+  model::Request request = share(400, kGiB);
+  request.init_containers = {{"init", 2'000, 0, model::GpuAsk{GpuKind::kShare, 1, 700, 0, 0, {}}}};
+  const Decision d = *s.place(request);
+  ASSERT_EQ(d.placement.gpus.size(), 1u);
+  EXPECT_EQ(d.placement.gpus[0].cores_milli, 700);
+  EXPECT_EQ(d.placement.cpu_milli, 2'000);
+}
+
+TEST(Scheduler, MigSlicesGoOnlyWhereAProfileMayLie) {
+  model::NodeSpec spec = node("n", 2);
+  spec.mig_gpus = 1;
+  spec.mig_profiles = {{"1g.5gb", 1, {0, 1, 2, 3, 4, 5, 6}}, {"3g.20gb", 4, {0, 4}}};
+  Scheduler s = scheduler_of({spec});
+  const auto slice = [](const char* profile) {
+    return test::asking({GpuKind::kMig, 1, 0, 0, 0, profile});
+  };
+  // A small slice goes where it leaves both halves' worth of larger ones legal as long as it can.
+  EXPECT_EQ(s.place(slice("1g.5gb"))->outcome, Outcome::kPlaced);
+  EXPECT_EQ(s.place(slice("3g.20gb"))->outcome, Outcome::kPlaced);
+  EXPECT_EQ(s.place(slice("3g.20gb"))->outcome, Outcome::kNotNow);
+  EXPECT_EQ(s.place(slice("7g.40gb"))->outcome, Outcome::kNever);
+  EXPECT_EQ(s.place(whole(2))->outcome, Outcome::kNever);
+  EXPECT_EQ(s.place(whole(1))->placement.gpus.at(0).gpu, 1);
+}
+
+TEST(Scheduler, RefusesNodesTooFarFromTheirUsers) {
+  model::NodeSpec cloud = node("cloud", 1);
+  cloud.latency_us = 40'000;
+  model::NodeSpec edge = node("edge", 1);
+  edge.tier = model::Tier::kEdge;
+  edge.latency_us = 4'000;
+  Scheduler s = scheduler_of({cloud, edge});
+  model::Request request = whole(1);
+  request.max_latency_us = 10'000;
+  EXPECT_EQ(s.place(request)->placement.node, 1);
+  EXPECT_EQ(s.place(request)->outcome, Outcome::kNotNow);
+}
+
+TEST(Scheduler, SendsNonsenseBackWithTheContainersName) {
+  Scheduler s = scheduler_of({node("n", 1)});
+  const auto refused = s.place(test::asking({GpuKind::kShare, 1, 1'001, 0, 0, {}}));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("'main'"));
 }
 
 }  // namespace

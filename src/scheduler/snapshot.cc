@@ -141,8 +141,8 @@ Status Snapshot::check(const model::Placement& placement) const {
   return {};
 }
 
-Result<ReservationId> Snapshot::reserve(const model::Placement& placement) {
-  if (Status ok = check(placement); !ok) return ok.error();
+Status Snapshot::take(const model::Placement& placement) {
+  if (Status ok = check(placement); !ok) return ok;
   Node& node = nodes_[static_cast<std::size_t>(placement.node)];
   // Two parts may lie on one GPU, so each is checked after those before it are taken.
   const std::vector<Gpu> before = placement.gpus.size() > 1 ? node.gpus : std::vector<Gpu>{};
@@ -150,7 +150,7 @@ Result<ReservationId> Snapshot::reserve(const model::Placement& placement) {
     const model::GpuPart& part = placement.gpus[i];
     if (Status ok = check_gpu(node, part); !ok) {
       if (i > 0) node.gpus = before;
-      return ok.error();
+      return ok;
     }
     Gpu& gpu = node.gpus[static_cast<std::size_t>(part.gpu)];
     gpu.memory_taken += part.memory_bytes;
@@ -164,6 +164,11 @@ Result<ReservationId> Snapshot::reserve(const model::Placement& placement) {
   ++node.pods;
   ++node.kinds[placement.kind];
   regroup(static_cast<NodeId>(placement.node));
+  return {};
+}
+
+Result<ReservationId> Snapshot::reserve(const model::Placement& placement) {
+  if (Status ok = take(placement); !ok) return ok.error();
   book_.emplace(next_, Reservation{placement, false});
   return next_++;
 }
@@ -176,13 +181,9 @@ Status Snapshot::commit(ReservationId id) {
   return {};
 }
 
-Status Snapshot::release(ReservationId id) {
-  const auto found = book_.find(id);
-  if (found == book_.end())
-    return Error{Errc::kNotFound, "release: no reservation " + std::to_string(id)};
-  const model::Placement& placement = found->second.placement;
-  const auto id_of_node = static_cast<NodeId>(placement.node);
-  Node& node = nodes_[id_of_node];
+void Snapshot::give_back(const model::Placement& placement) {
+  const auto id = static_cast<NodeId>(placement.node);
+  Node& node = nodes_[id];
   for (const model::GpuPart& part : placement.gpus) {
     Gpu& gpu = node.gpus[static_cast<std::size_t>(part.gpu)];
     gpu.memory_taken -= part.memory_bytes;
@@ -195,9 +196,33 @@ Status Snapshot::release(ReservationId id) {
   node.free_memory += placement.memory_bytes;
   --node.pods;
   --node.kinds[placement.kind];
+  regroup(id);
+}
+
+Status Snapshot::release(ReservationId id) {
+  const auto found = book_.find(id);
+  if (found == book_.end())
+    return Error{Errc::kNotFound, "release: no reservation " + std::to_string(id)};
+  give_back(found->second.placement);
   book_.erase(found);
-  regroup(id_of_node);
   return {};
+}
+
+void Snapshot::suspend(ReservationId id) { give_back(book_.at(id).placement); }
+
+void Snapshot::resume(ReservationId id) {
+  // Neither a cordon nor foreign memory that came since takes from what was placed before.
+  const model::Placement& placement = book_.at(id).placement;
+  Node& node = nodes_[static_cast<std::size_t>(placement.node)];
+  const bool cordoned = std::exchange(node.spec.cordoned, false);
+  std::vector<Gpu> gpus = node.gpus;
+  for (Gpu& gpu : node.gpus) gpu.memory_foreign = 0;
+  [[maybe_unused]] const Status taken = take(placement);
+  assert(taken);
+  node.spec.cordoned = cordoned;
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    node.gpus[i].memory_foreign = gpus[i].memory_foreign;
+  regroup(static_cast<NodeId>(placement.node));
 }
 
 const Snapshot::Reservation* Snapshot::find(ReservationId id) const {

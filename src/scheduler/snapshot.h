@@ -43,6 +43,11 @@ class Snapshot {
   Result<ReservationId> reserve(const model::Placement& placement);
   Status commit(ReservationId id);
   Status release(ReservationId id);
+  // For questions of "what if it were gone": gives the amounts back and keeps the id. Whoever
+  // suspends resumes, after taking back whatever was reserved meanwhile.
+  void suspend(ReservationId id);
+  void resume(ReservationId id);
+  void forget_suspended(ReservationId id) { book_.erase(id); }  // instead of resuming
   const Reservation* find(ReservationId id) const;
   const std::unordered_map<ReservationId, Reservation>& reservations() const { return book_; }
 
@@ -98,7 +103,8 @@ class Snapshot {
 
   Status check(const model::Placement& placement) const;
   Status check_gpu(const Node& node, const model::GpuPart& part) const;
-  void apply(const model::Placement& placement, int sign);
+  Status take(const model::Placement& placement);
+  void give_back(const model::Placement& placement);
   void regroup(NodeId id);
   std::uint32_t intern(const NodeShape& shape);
   GpuState gpu_state(const Node& node, int i) const;
