@@ -24,7 +24,7 @@ enum class CommandOp : std::uint16_t {
   kMark = 5,        // a: event number; its time of ending is remembered under it
   kHold = 6,        // ends when the client says so (host functions, memory waits)
   kLetGo = 7,       // not a stream's command; a: seq of the kHold of this stream
-  kOpenStream = 8,  // not a stream's command; a: priority
+  kOpenStream = 8,  // not a stream's command; a: priority, last seq used in its slot
   kCloseStream = 9,  // not a stream's command
 };
 

@@ -11,6 +11,8 @@ constexpr std::uint64_t kLongestBlockNs = 1'000'000'000'000'000;
 constexpr std::uint64_t kMostBlocks = 1ull << 48;
 constexpr std::uint64_t kMostBytes = 1ull << 44;
 constexpr std::size_t kMostMarks = 1u << 20;
+// A stream's commands that have not ended; libcuda itself waits long before.
+constexpr std::uint64_t kMostOutstanding = 1u << 20;
 
 engine::EngineSpec spec_of(const GpuModel& model) {
   engine::EngineSpec spec;
@@ -41,6 +43,8 @@ struct Lane {
   engine::StreamId id;
   bool open = false;
   bool active = false;          // in active_lanes
+  std::uint64_t base = 0;       // commands of earlier streams in this slot
+  std::uint64_t submitted = 0;  // of this stream
   std::uint64_t published = 0;  // what take_ended() has told
 };
 
@@ -133,8 +137,10 @@ bool Timeline::Impl::open_lane(ContextKey key, ContextLanes& context, const Comm
   if (command.stream >= kStreamSlots || priority > 0 || priority < -5) return false;
   if (command.stream >= context.lanes.size()) context.lanes.resize(command.stream + 1);
   Lane& lane = context.lanes[command.stream];
-  if (lane.open) return false;
+  if (lane.open || lane.active || command.a[1] < lane.published) return false;
   lane = {};
+  lane.base = command.a[1];
+  lane.published = lane.base;
   lane.id = engine.add_stream(context.id, static_cast<int>(priority));
   lane.open = true;
   names[number(lane.id)] = {key, command.stream};
@@ -163,7 +169,8 @@ bool Timeline::Impl::work_of(const Command& command, engine::Work& work) const {
       // A stream that is gone has done all it will do.
       const Lane* other =
           a[1] < kStreamSlots ? lane(a[0], static_cast<std::uint32_t>(a[1])) : nullptr;
-      work = other == nullptr ? engine::marker() : engine::wait_for(other->id, a[2]);
+      work = other == nullptr ? engine::marker()
+                              : engine::wait_for(other->id, a[2] - std::min(a[2], other->base));
       return true;
     }
     case CommandOp::kMark:
@@ -192,7 +199,9 @@ bool Timeline::Impl::submit(ContextKey key, ContextLanes& context, const Command
     lane.active = true;
     active.push_back({key, command.stream});
   }
-  return engine.submit(command.submitted_ns, lane.id, work) == command.seq;
+  ++lane.submitted;
+  if (lane.submitted - (lane.published - lane.base) > kMostOutstanding) return false;
+  return lane.base + engine.submit(command.submitted_ns, lane.id, work) == command.seq;
 }
 
 bool Timeline::apply(ContextKey key, const Command& command) {
@@ -203,7 +212,8 @@ bool Timeline::apply(ContextKey key, const Command& command) {
   if (command.stream >= context.lanes.size() || !context.lanes[command.stream].open) return false;
   Lane& lane = context.lanes[command.stream];
   if (command.op == CommandOp::kLetGo) {
-    impl_->engine.resolve(command.submitted_ns, lane.id, command.a[0]);
+    impl_->engine.resolve(command.submitted_ns, lane.id,
+                          command.a[0] - std::min(command.a[0], lane.base));
     return true;
   }
   if (command.op == CommandOp::kCloseStream) {
@@ -215,7 +225,9 @@ bool Timeline::apply(ContextKey key, const Command& command) {
 }
 
 void Timeline::let_go(ContextKey context, std::uint32_t stream, std::uint64_t seq, Nanoseconds at) {
-  if (const Lane* lane = impl_->lane(context, stream)) impl_->engine.resolve(at, lane->id, seq);
+  if (const Lane* lane = impl_->lane(context, stream)) {
+    impl_->engine.resolve(at, lane->id, seq - std::min(seq, lane->base));
+  }
 }
 
 void Timeline::advance(Nanoseconds to) { impl_->engine.advance(to); }
@@ -226,11 +238,12 @@ void Timeline::Impl::note_marks() {
     const auto name = names.find(number(notice.stream));
     if (name == names.end()) continue;
     ContextLanes& context = contexts[name->second.context];
-    const auto flight = context.marks_in_flight.find(place(name->second.stream, notice.seq));
+    const std::uint64_t seq = notice.seq + context.lanes[name->second.stream].base;
+    const auto flight = context.marks_in_flight.find(place(name->second.stream, seq));
     if (flight == context.marks_in_flight.end()) continue;
     Mark& mark = context.marks[flight->second];
     // Recorded again meanwhile: the later record counts.
-    if (mark.stream == name->second.stream && mark.seq == notice.seq) mark.ended = notice.time;
+    if (mark.stream == name->second.stream && mark.seq == seq) mark.ended = notice.time;
     context.marks_in_flight.erase(flight);
   }
 }
@@ -242,12 +255,14 @@ std::vector<Ended> Timeline::take_ended() {
     Lane& lane = impl_->contexts[name.context].lanes[name.stream];
     // The engine forgets a retired stream once its work is done.
     const bool gone = !impl_->engine.stream_exists(lane.id);
-    const std::uint64_t done = gone ? UINT64_MAX : impl_->engine.completed(lane.id);
+    const std::uint64_t done =
+        lane.base + (gone ? lane.submitted : impl_->engine.completed(lane.id));
     if (done > lane.published) {
       lane.published = done;
       ended.push_back({name.context, name.stream, done, impl_->engine.last_event()});
     }
-    if (gone || done == impl_->engine.submitted(lane.id)) {
+    if (gone) impl_->names.erase(number(lane.id));
+    if (gone || done == lane.base + lane.submitted) {
       lane.active = false;
       return true;
     }
@@ -258,7 +273,7 @@ std::vector<Ended> Timeline::take_ended() {
 
 std::uint64_t Timeline::done(ContextKey context, std::uint32_t stream) const {
   const Lane* lane = impl_->lane(context, stream);
-  return lane == nullptr ? UINT64_MAX : impl_->engine.completed(lane->id);
+  return lane == nullptr ? UINT64_MAX : lane->base + impl_->engine.completed(lane->id);
 }
 
 std::optional<Nanoseconds> Timeline::mark(ContextKey context, const MarkRequest& request) const {
@@ -276,7 +291,7 @@ std::optional<Nanoseconds> Timeline::earliest(ContextKey context, std::uint32_t 
                                               std::uint64_t seq) const {
   const Lane* lane = impl_->lane(context, stream);
   if (lane == nullptr) return std::nullopt;
-  const engine::Eta eta = impl_->engine.earliest(lane->id, seq);
+  const engine::Eta eta = impl_->engine.earliest(lane->id, seq - std::min(seq, lane->base));
   if (eta.time == engine::kNever) return std::nullopt;
   return eta.time;
 }

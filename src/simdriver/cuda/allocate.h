@@ -1,0 +1,23 @@
+// Taking and giving back device memory: charged by the server in granules, cut up here. Under the
+// library's lock.
+#pragma once
+
+#include "simdriver/cuda/library.h"
+
+namespace aliquot::simdriver {
+
+// `bytes` > 0. Small requests share 2 MiB blocks; each starts at a multiple of 512.
+CUresult allocate_linear(Context& context, std::uint64_t bytes, std::uint64_t& address);
+// Whole granules of their own, of any kind; `allocation` names kind, context, device, pool.
+CUresult allocate_granules(MemoryKind kind, std::uint64_t bytes, Allocation allocation,
+                           std::uint64_t& address);
+// Mapped at its address, so that the host can use it. Charged where it fits.
+CUresult allocate_managed(Context& context, std::uint64_t bytes, std::uint64_t& address);
+// Of any kind but those of pools and mappings; the charge goes back.
+void free_allocation(Allocation& allocation);
+// What a context leaves behind.
+void free_memory_of(Context& context);
+
+MemoryKind charge_kind(AllocationKind kind);
+
+}  // namespace aliquot::simdriver

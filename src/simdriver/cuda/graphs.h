@@ -1,0 +1,2 @@
+// Graphs: in the making.
+#pragma once

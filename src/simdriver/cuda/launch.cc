@@ -1,0 +1,108 @@
+#include "simdriver/cuda/launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simdriver/cuda/builtin_kernels.h"
+
+namespace aliquot::simdriver {
+namespace {
+
+// A block of an unknown kernel is assumed to run for this long.
+constexpr std::uint64_t kUnknownBlockNs = 2'000;
+
+std::uint64_t volume(const unsigned (&box)[3]) {
+  return static_cast<std::uint64_t>(box[0]) * box[1] * box[2];
+}
+
+bool within(const DeviceView& device, const unsigned (&box)[3], int first_attribute) {
+  for (int i = 0; i < 3; ++i) {
+    const unsigned size = box[i];
+    if (size == 0 || size > static_cast<unsigned>(device.attribute(first_attribute + i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+CUresult pack_arguments(const KernelImage& kernel, void** kernel_params, void** extra,
+                        std::vector<std::byte>& packed) {
+  packed.assign(kernel.parameter_bytes, std::byte{0});
+  if (kernel_params != nullptr) {
+    if (extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+      const KernelParameter& parameter = kernel.parameters[i];
+      if (kernel_params[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      std::memcpy(packed.data() + parameter.offset, kernel_params[i], parameter.bytes);
+    }
+    return CUDA_SUCCESS;
+  }
+  const void* buffer = nullptr;
+  std::size_t bytes = 0;
+  for (void** option = extra; option != nullptr && *option != nullptr; option += 2) {
+    const auto which = reinterpret_cast<std::uintptr_t>(option[0]);
+    if (which == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = option[1];
+    } else if (which == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      std::memcpy(&bytes, option[1], sizeof(bytes));
+    } else {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (buffer != nullptr) std::memcpy(packed.data(), buffer, std::min(bytes, packed.size()));
+  return CUDA_SUCCESS;
+}
+
+CUresult check_launch(const Function& function, const LaunchOperation& operation) {
+  const DeviceView& device = *function.module->context->device;
+  if (!within(device, operation.block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
+      !within(device, operation.grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::uint64_t threads = volume(operation.block);
+  if (threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  const KernelImage& kernel = *function.image;
+  if (kernel.required_threads != 0 && threads != kernel.required_threads) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (threads > kernel.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (operation.shared_bytes > static_cast<unsigned>(function.max_dynamic_shared_bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const int blocks =
+      blocks_per_multiprocessor(device, kernel, static_cast<int>(threads), operation.shared_bytes);
+  if (blocks == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  const auto room =
+      static_cast<std::uint64_t>(blocks) *
+      static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  if (operation.cooperative && volume(operation.grid) > room) {
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult submit_launch(Stream& stream, const LaunchOperation& operation) {
+  Function* function = nullptr;
+  if (const CUresult result = resolve_function(operation.function, *stream.context, function)) {
+    return result;
+  }
+  if (const CUresult result = check_launch(*function, operation)) return result;
+  const auto threads = static_cast<int>(volume(operation.block));
+  const int resident = blocks_per_multiprocessor(*stream.context->device, *function->image, threads,
+                                                 operation.shared_bytes);
+  const auto blocks_per_sm = static_cast<std::uint64_t>(std::min(resident, 64));
+  const BuiltinKernel* builtin = builtin_kernel(function->image->name);
+  if (builtin == nullptr) {
+    return submit(stream, CommandOp::kLaunch,
+                  {volume(operation.grid), blocks_per_sm, kUnknownBlockNs});
+  }
+  const BuiltinCall call{operation.arguments};
+  return submit(
+      stream, CommandOp::kLaunch,
+      {builtin->blocks(call, volume(operation.grid)), blocks_per_sm, builtin->block_ns(call)},
+      [builtin, call] { return builtin->compute(call); });
+}
+
+}  // namespace aliquot::simdriver

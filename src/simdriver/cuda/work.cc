@@ -1,0 +1,387 @@
+#include "simdriver/cuda/work.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "common/clock.h"
+#include "simdriver/cuda/allocate.h"
+#include "simdriver/cuda/callbacks.h"
+#include "simdriver/cuda/modules.h"
+
+namespace aliquot::simdriver {
+namespace {
+
+// A stream with this much queued waits before it takes more (a real one does at about 1024).
+constexpr std::uint64_t kDeepQueue = 1u << 16;
+// How long a waiter sleeps before it looks whether the server still lives.
+constexpr Nanoseconds kLookEvery = 50 * kMillisecond;
+constexpr std::uint32_t kInterestSlot = kWaiterSlots - 1;
+
+Nanoseconds now_ns() { return MonotonicClock().now(); }
+
+void sleep_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds most) {
+  const timespec wait{most / kSecond, most % kSecond};
+  syscall(SYS_futex, &word, FUTEX_WAIT, seen, &wait, nullptr, 0);
+}
+
+// One command into the context's ring. The server empties it whenever it is told to.
+void push(Context& context, Command command) {
+  ContextPages& pages = *context.pages;
+  for (int tries = 0;
+       context.tail - pages.server->head.load(std::memory_order_acquire) >= kRingSlots; ++tries) {
+    if (pages.server->lost != 0) return;
+    if (tries % 64 == 0) {
+      if (!library().server_alive()) return;
+      library().ring_bell();
+    }
+    usleep(20);
+  }
+  command.submitted_ns = now_ns();
+  pages.client->ring[context.tail % kRingSlots] = command;
+  pages.client->tail.store(++context.tail, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (context.tail == pages.server->wake_at.load(std::memory_order_relaxed)) library().ring_bell();
+}
+
+std::uint64_t push_command(Stream& stream, CommandOp op, const CommandArgs& a) {
+  Command command{};
+  command.op = op;
+  command.stream = stream.slot;
+  command.seq = ++stream.submitted;
+  command.a = a;
+  push(*stream.context, command);
+  return command.seq;
+}
+
+// False: applied at once, and the host had no memory for it.
+bool add_effect(Stream& stream, Effect effect) {
+  if (stream.pending.empty() && effect.kind == Effect::Kind::kData) {
+    const bool kept = !effect.run || effect.run();
+    if (!kept) report_lost_data();
+    stream.applied = effect.seq;
+    return kept;
+  }
+  if (stream.pending.empty() && effect.kind == Effect::Kind::kWait &&
+      (effect.other.stream == nullptr || effect.other.stream->applied >= effect.other.seq)) {
+    stream.applied = effect.seq;
+    return true;
+  }
+  stream.pending.push_back(std::move(effect));
+  note_pending(stream);
+  return true;
+}
+
+void wait_for_place(Stream& stream, const Elsewhere& other) {
+  const std::uint64_t seq =
+      push_command(stream, CommandOp::kWait, {other.context_key, other.slot, other.seq});
+  Effect effect;
+  effect.kind = Effect::Kind::kWait;
+  effect.seq = seq;
+  effect.other = {other.stream, other.seq};
+  add_effect(stream, std::move(effect));
+}
+
+bool is_over(const Stream& stream) {
+  return stream.applied >= stream.submitted &&
+         stream.context->pages->done(stream.slot) >= stream.submitted;
+}
+
+// The legacy default stream waits for all blocking streams of its context, and they for it.
+void order_with_default(Stream& stream) {
+  Context& context = *stream.context;
+  if (stream.legacy_default) {
+    for (Stream* other : context.blocking) {
+      if (other->before_default == other->submitted) continue;
+      other->before_default = other->submitted;
+      if (!is_over(*other)) wait_for_place(stream, last_of(*other));
+    }
+    return;
+  }
+  const Stream& legacy = *context.legacy;
+  if ((stream.flags & CU_STREAM_NON_BLOCKING) != 0 || stream.after_default == legacy.submitted) {
+    return;
+  }
+  stream.after_default = legacy.submitted;
+  if (!is_over(legacy)) wait_for_place(stream, last_of(legacy));
+}
+
+// Waiter slots are few; a thread that finds none just looks more often.
+class WaiterSlot {
+ public:
+  WaiterSlot(ContextPages& pages, std::uint32_t stream, std::uint64_t seq) {
+    for (std::uint32_t i = 0; i < kInterestSlot && waiter_ == nullptr; ++i) {
+      Waiter& candidate = pages.client->waiters[i];
+      std::uint32_t free = 0;
+      // Claimed by a stream number that the server ignores until the seq is there.
+      if (candidate.stream_plus_1.compare_exchange_strong(free, UINT32_MAX)) waiter_ = &candidate;
+    }
+    if (waiter_ == nullptr) return;
+    waiter_->seq.store(seq, std::memory_order_relaxed);
+    waiter_->stream_plus_1.store(stream + 1, std::memory_order_release);
+  }
+  WaiterSlot(const WaiterSlot&) = delete;
+  WaiterSlot& operator=(const WaiterSlot&) = delete;
+  ~WaiterSlot() {
+    if (waiter_ != nullptr) waiter_->stream_plus_1.store(0, std::memory_order_release);
+  }
+  bool found() const { return waiter_ != nullptr; }
+
+ private:
+  Waiter* waiter_ = nullptr;
+};
+
+CUresult open_slot(Context& context, Stream& stream) {
+  std::uint32_t slot = 0;
+  for (; slot < context.slots.size(); ++slot) {
+    // A slot serves again when all of its last stream is done.
+    const StreamSlot& candidate = context.slots[slot];
+    if (!candidate.used && context.pages->done(slot) >= candidate.last_seq) break;
+  }
+  if (slot == kStreamSlots) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (slot == context.slots.size()) context.slots.emplace_back();
+  context.slots[slot].used = true;
+  stream.slot = slot;
+  stream.submitted = stream.applied = context.slots[slot].last_seq;
+  stream.before_default = stream.submitted;
+  Command command{};
+  command.op = CommandOp::kOpenStream;
+  command.stream = slot;
+  command.a = {static_cast<std::uint64_t>(static_cast<std::int64_t>(stream.priority)),
+               stream.submitted};
+  push(context, command);
+  return CUDA_SUCCESS;
+}
+
+CUresult make_stream(Context& context, unsigned flags, int priority,
+                     std::unique_ptr<Stream>& made) {
+  auto stream = std::make_unique<Stream>();
+  stream->context = &context;
+  stream->flags = flags;
+  stream->priority = priority;
+  stream->id = library().next_id();
+  if (const CUresult result = open_slot(context, *stream)) return result;
+  made = std::move(stream);
+  return CUDA_SUCCESS;
+}
+
+template <typename T>
+T* map_page(const UniqueFd& fd, int protection) {
+  void* at = mmap(nullptr, sizeof(T), protection, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, sizeof(T), MADV_DONTFORK);
+  return static_cast<T*>(at);
+}
+
+}  // namespace
+
+ContextPages::~ContextPages() {
+  if (client != nullptr) munmap(client, sizeof(ClientPage));
+  if (server != nullptr) munmap(const_cast<ServerPage*>(server), sizeof(ServerPage));
+}
+
+CUresult open_context(DeviceView& device, unsigned flags, bool primary, Context*& context) {
+  Library& lib = library();
+  Answer answer;
+  const CUresult result =
+      lib.ask(Op::kContextCreate, ContextRequest{device.server, flags}, &answer);
+  if (result != CUDA_SUCCESS) return result;
+  const auto reply = answer.as<ContextReply>();
+  if (!reply || answer.fds.size() != 2) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  auto made = std::make_unique<Context>();
+  made->key = reply->context;
+  made->device = &device;
+  made->flags = flags;
+  made->primary = primary;
+  made->pages = std::make_shared<ContextPages>();
+  made->pages->client = map_page<ClientPage>(answer.fds[0], PROT_READ | PROT_WRITE);
+  made->pages->server = map_page<const ServerPage>(answer.fds[1], PROT_READ);
+  if (made->pages->client == nullptr || made->pages->server == nullptr ||
+      make_stream(*made, 0, 0, made->legacy) != CUDA_SUCCESS) {
+    lib.ask(Op::kContextDestroy, ContextId{reply->context});
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  made->legacy->legacy_default = true;
+  context = lib.contexts.add(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+void close_context(Lock& lock, Context& context) {
+  Library& lib = library();
+  stop_callbacks(lock, context);
+  forget_pending(context);
+  lib.ask(Op::kContextDestroy, ContextId{context.key});
+  lib.streams.remove_if([&](const Stream& stream) { return stream.context == &context; });
+  lib.events.remove_if([&](const Event& event) { return event.context == &context; });
+  free_modules(context);
+  free_memory_of(context);
+  lib.contexts.remove(&context);
+}
+
+CUresult open_stream(Context& context, unsigned flags, int priority, Stream*& stream) {
+  std::unique_ptr<Stream> made;
+  if (const CUresult result = make_stream(context, flags, priority, made)) return result;
+  if ((flags & CU_STREAM_NON_BLOCKING) == 0) context.blocking.push_back(made.get());
+  stream = library().streams.add(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+void close_stream(Stream& stream) {
+  Context& context = *stream.context;
+  // What it had done stays before later work of the default stream.
+  if (stream.before_default != stream.submitted && (stream.flags & CU_STREAM_NON_BLOCKING) == 0 &&
+      !is_over(stream)) {
+    wait_for_place(*context.legacy, last_of(stream));
+  }
+  Command command{};
+  command.op = CommandOp::kCloseStream;
+  command.stream = stream.slot;
+  push(context, command);
+  context.slots[stream.slot] = {false, stream.submitted};
+  std::erase(context.blocking, &stream);
+  retire_stream(library().streams.remove(&stream));
+}
+
+CUresult resolve_stream(Lock& lock, CUstream handle, Stream*& stream) {
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  if (number > CU_STREAM_PER_THREAD) {
+    stream = library().streams.find(handle);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  } else {
+    Context* context = nullptr;
+    if (const CUresult result = current_context(context)) return result;
+    const bool own = number == CU_STREAM_PER_THREAD || (number == 0 && per_thread_streams());
+    stream = context->legacy.get();
+    if (own) {
+      std::unique_ptr<Stream>& mine = context->per_thread[std::this_thread::get_id()];
+      if (mine == nullptr) {
+        if (const CUresult result = make_stream(*context, 0, 0, mine)) return result;
+        context->blocking.push_back(mine.get());
+      }
+      stream = mine.get();
+    }
+  }
+  const auto pages = stream->context->pages;
+  if (const auto lost = pages->server->lost.load()) return static_cast<CUresult>(lost);
+  if (stream->submitted - pages->done(stream->slot) < kDeepQueue) return CUDA_SUCCESS;
+  return wait_until_ended(lock, pages, stream->slot, stream->submitted - kDeepQueue / 2);
+}
+
+CUresult submit(Stream& stream, CommandOp op, const CommandArgs& a, std::function<bool()> apply) {
+  order_with_default(stream);
+  Effect effect;
+  effect.seq = push_command(stream, op, a);
+  effect.run = std::move(apply);
+  return add_effect(stream, std::move(effect)) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+void submit_hold(Stream& stream, Effect::Kind kind, std::function<bool()> run) {
+  order_with_default(stream);
+  Effect effect;
+  effect.kind = kind;
+  effect.seq = push_command(stream, CommandOp::kHold, {});
+  effect.run = std::move(run);
+  add_effect(stream, std::move(effect));
+  start_callbacks(*stream.context);
+}
+
+void submit_wait(Stream& stream, const Elsewhere& other) {
+  order_with_default(stream);
+  wait_for_place(stream, other);
+}
+
+void let_go(Stream& stream, std::uint64_t seq) {
+  Command command{};
+  command.op = CommandOp::kLetGo;
+  command.stream = stream.slot;
+  command.a = {seq};
+  push(*stream.context, command);
+  library().ring_bell();
+}
+
+bool ended(const Context& context, std::uint32_t slot, std::uint64_t seq) {
+  return context.pages->done(slot) >= seq;
+}
+
+void show_interest(Context& context, std::uint32_t slot, std::uint64_t seq) {
+  const std::uint64_t place = static_cast<std::uint64_t>(slot) << 48 ^ seq;
+  if (context.queried == place) return;
+  context.queried = place;
+  Waiter& waiter = context.pages->client->waiters[kInterestSlot];
+  waiter.seq.store(seq, std::memory_order_relaxed);
+  waiter.stream_plus_1.store(slot + 1, std::memory_order_release);
+  library().ring_bell();
+}
+
+// Ends early when anything of the context changes: the caller looks again.
+void wait_for_change(Lock& lock, ContextPages& pages, const Elsewhere& place, std::int64_t most) {
+  const WaiterSlot waiter(pages, place.slot, place.seq);
+  const std::uint32_t seen = pages.server->changes.load(std::memory_order_acquire);
+  if (pages.done(place.slot) >= place.seq || pages.server->lost != 0) return;
+  library().ring_bell();
+  lock.unlock();
+  sleep_on(pages.server->changes, seen, waiter.found() ? most : 100 * kMicrosecond);
+  lock.lock();
+}
+
+void wake_waiters(ContextPages& pages) {
+  syscall(SYS_futex, &pages.server->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+CUresult wait_until_ended(Lock& lock, std::shared_ptr<ContextPages> pages, std::uint32_t slot,
+                          std::uint64_t seq) {
+  if (pages->done(slot) >= seq) {
+    return static_cast<CUresult>(pages->server->lost.load());
+  }
+  const WaiterSlot waiter(*pages, slot, seq);
+  const Nanoseconds patience = waiter.found() ? kLookEvery : 100 * kMicrosecond;
+  std::uint32_t seen = pages->server->changes.load(std::memory_order_acquire);
+  library().ring_bell();
+  lock.unlock();
+  CUresult result = CUDA_SUCCESS;
+  while (pages->done(slot) < seq) {
+    if (const auto lost = pages->server->lost.load()) {
+      result = static_cast<CUresult>(lost);
+      break;
+    }
+    if (!library().server_alive()) {
+      result = CUDA_ERROR_SYSTEM_NOT_READY;
+      break;
+    }
+    sleep_on(pages->server->changes, seen, patience);
+    seen = pages->server->changes.load(std::memory_order_acquire);
+  }
+  lock.lock();
+  return result;
+}
+
+CUresult synchronise(Lock& lock, Stream& stream) {
+  return wait_until_ended(lock, stream.context->pages, stream.slot, stream.submitted);
+}
+
+CUresult synchronise(Lock& lock, Context& context) {
+  // Only what was submitted by now; other threads may go on submitting.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> places;
+  const auto add = [&](const Stream& stream) {
+    if (stream.context == &context) places.emplace_back(stream.slot, stream.submitted);
+  };
+  add(*context.legacy);
+  for (const auto& [thread, stream] : context.per_thread) add(*stream);
+  library().streams.for_each(add);
+  for (std::uint32_t slot = 0; slot < context.slots.size(); ++slot) {
+    if (!context.slots[slot].used) places.emplace_back(slot, context.slots[slot].last_seq);
+  }
+  const auto pages = context.pages;
+  for (const auto& [slot, seq] : places) {
+    if (const CUresult result = wait_until_ended(lock, pages, slot, seq)) return result;
+  }
+  return static_cast<CUresult>(pages->server->lost.load());
+}
+
+}  // namespace aliquot::simdriver
