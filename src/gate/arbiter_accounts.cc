@@ -204,6 +204,8 @@ Nanoseconds Arbiter::quantum(const Tenant& tenant) const {
   if (longest > q / 2) {
     q = std::max(q, std::min(longest * 21 / 10, options_.two_kernel_quantum));
   }
+  // Whoever must drain before a hand-over gets fewer of them.
+  if (tenant.report.tail_deviation_ns > options_.uncertain) q += q / 2;
   return std::max(q, longest);
 }
 

@@ -24,17 +24,18 @@ Nanoseconds TenantGate::estimate(std::uint64_t key) const {
 }
 
 TenantReport TenantGate::report() const {
+  const std::uint32_t in_flight = in_flight_ + (unmarked_ns_ > 0 ? 1 : 0);
   const auto outstanding =
-      static_cast<Nanoseconds>(static_cast<double>(outstanding_ns_) * overlap_);
+      static_cast<Nanoseconds>(static_cast<double>(outstanding_ns_ + unmarked_ns_) * overlap_);
   return {.busy_ns = busy_ns_,
           .busy_since = busy_since_,
           .last_launch = last_launch_,
           .since = since_,
-          .in_flight = in_flight_,
+          .in_flight = in_flight,
           .waiting = waiting_,
           .inside = inside_,
           .outstanding_ns = outstanding,
-          .head_ns = in_flight_ == 0 ? 0 : outstanding / in_flight_,
+          .head_ns = in_flight == 0 ? 0 : outstanding / in_flight,
           .tail_deviation_ns = tail_deviation_ns_,
           .longest_ns = estimates_.longest(),
           .lead_ns = lead_ns_};
@@ -46,14 +47,28 @@ Nanoseconds TenantGate::work_left(Nanoseconds now) const {
 
 Nanoseconds TenantGate::limit(const Window& window) const {
   if (!window.limited) return options_.in_flight_alone;
-  return window.beside_online ? options_.in_flight_online : options_.in_flight_limit;
+  const Nanoseconds most =
+      window.beside_online ? options_.in_flight_online : options_.in_flight_limit;
+  // Where estimates deviate, what is in flight may be over much sooner than they say.
+  return most + smaller(tail_deviation_ns_, most);
 }
 
 TenantGate::Verdict TenantGate::may_launch(Nanoseconds now, const Window& window,
-                                           Nanoseconds estimate_ns) const {
+                                           Nanoseconds estimate_ns) {
+  const Verdict said = verdict(now, window, estimate_ns);
+  if (said.answer == Answer::kGo) {
+    // Threads that ask at the same moment must not all take the same room.
+    promised_ns_ += estimate_ns;
+    used_number_ = window.number;
+  }
+  return said;
+}
+
+TenantGate::Verdict TenantGate::verdict(Nanoseconds now, const Window& window,
+                                        Nanoseconds estimate_ns) const {
   if (!window.open) return {Answer::kGate, 0};
-  const bool anything = in_flight() > 0;
-  const Nanoseconds left = work_left(now);
+  const bool anything = in_flight() > 0 || promised_ns_ > 0 || unmarked_ns_ > 0;
+  const Nanoseconds left = work_left(now) + promised_ns_;
   const Nanoseconds most = limit(window);
   if (!window.limited) {
     if (!anything || left <= most) return {Answer::kGo, 0};
@@ -78,9 +93,8 @@ bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t k
     outstanding_ns_ = 0;
   }
   outstanding_ns_ += estimate_ns;
-  unmarked_ns_ = 0;
+  promised_ns_ = larger<Nanoseconds>(0, promised_ns_ - estimate_ns);
   tail_deviation_ns_ = estimates_.of(key).deviation_ns;
-  used_number_ = window.number;
   last_launch_ = now;
   if (!first || !window.limited) return burst;
   const Nanoseconds lead = now - window.opened_at;
@@ -116,11 +130,12 @@ void TenantGate::measured(std::uint64_t key, Nanoseconds duration_ns) {
 }
 
 bool TenantGate::drained(Nanoseconds now, const Window& window) const {
-  return in_flight_ == 0 && (!window.open || waiting_ > 0 || now >= window.end);
+  return in_flight_ == 0 && unmarked_ns_ == 0 &&
+         (!window.open || waiting_ > 0 || now >= window.end);
 }
 
 bool TenantGate::silent(Nanoseconds now) const {
-  return in_flight_ == 0 && waiting_ == 0 && inside_ == 0 &&
+  return in_flight_ == 0 && unmarked_ns_ == 0 && waiting_ == 0 && inside_ == 0 &&
          now - larger(last_launch_, since_) >= options_.silence;
 }
 

@@ -10,7 +10,8 @@
 // Why it is as it is (figures: docs/adr on the compute gate): work already queued cannot be taken
 // back, so beside a competitor only `in_flight_limit` of work is queued, and the next launch is
 // timed to just before that work ends. A limit in kernels, or one that lets kernels longer than
-// it run one at a time, costs 2 % of the device.
+// it run one at a time, costs 2 % of the device. Where durations scatter, up to twice the limit is
+// queued: else the device runs dry whenever a short kernel was taken for a longer one.
 #pragma once
 
 #include "gate/estimates.h"
@@ -45,14 +46,23 @@ class TenantGate {
   Nanoseconds estimate(std::uint64_t key) const;
 
   // Alone: may go without a look at the clock. False: use may_launch(), and let an event mark the
-  // launch, so that completed() will be called for all launches up to it.
+  // launch: completed() is then called once for it and all launches before it. Work that went
+  // quickly counts as in flight until take_unmarked() hands it to the marked launch.
   bool quick(Nanoseconds estimate_ns) {
     if (unmarked_ns_ + estimate_ns > options_.mark_alone) return false;
     unmarked_ns_ += estimate_ns;
     return true;
   }
+  // Add this to the estimate of the marked launch.
+  Nanoseconds take_unmarked() {
+    const Nanoseconds taken = unmarked_ns_;
+    unmarked_ns_ = 0;
+    return taken;
+  }
 
-  Verdict may_launch(Nanoseconds now, const Window& window, Nanoseconds estimate_ns) const;
+  // kGo is a promise: launched() or abandoned() with the same estimate follows.
+  Verdict may_launch(Nanoseconds now, const Window& window, Nanoseconds estimate_ns);
+  void abandoned(Nanoseconds estimate_ns) { promised_ns_ -= estimate_ns; }
 
   // The launch was handed to the driver. True: tell the broker (the first since the window opened,
   // which is how it learns that the window was taken over; of an online tenant also the first of a
@@ -90,6 +100,7 @@ class TenantGate {
 
  private:
   Nanoseconds limit(const Window& window) const;
+  Verdict verdict(Nanoseconds now, const Window& window, Nanoseconds estimate_ns) const;
 
   TenantOptions options_;
   bool online_ = false;
@@ -101,6 +112,7 @@ class TenantGate {
   std::uint32_t inside_ = 0;
   Nanoseconds outstanding_ns_ = 0;
   Nanoseconds unmarked_ns_ = 0;
+  Nanoseconds promised_ns_ = 0;  // may go, but is not yet launched
   Nanoseconds since_ = 0;
   Nanoseconds last_launch_ = 0;
   std::uint32_t used_number_ = 0;  // the window whose free kernel was taken

@@ -142,7 +142,7 @@ class GateTwin {
   void wake(std::size_t thread, Nanoseconds after);
   void resume(std::size_t thread);
   void attempt(std::size_t thread);
-  gate::TenantGate::Verdict verdict(const Tenant& tenant, Nanoseconds estimate) const;
+  gate::TenantGate::Verdict verdict(Tenant& tenant, Nanoseconds estimate);
   void wait_at_gate(std::size_t thread);
   void submit(std::size_t thread);
   bool begin_burst(std::size_t thread);

@@ -106,7 +106,7 @@ void GateTwin::request_arrived(std::size_t index) {
   if (thread.state == State::kIdle) wake(tenant.threads[0], 0);
 }
 
-gate::TenantGate::Verdict GateTwin::verdict(const Tenant& tenant, Nanoseconds estimate) const {
+gate::TenantGate::Verdict GateTwin::verdict(Tenant& tenant, Nanoseconds estimate) {
   using Answer = gate::TenantGate::Answer;
   if (!options_.gated || tenant.spec.cheat == Cheat::kIgnoresGate) return {Answer::kGo, 0};
   if (tenant.spec.cheat == Cheat::kPhantomDemand) return {Answer::kGate, 0};

@@ -1,0 +1,399 @@
+// The broker's side, step by step, with tenants that are played by hand.
+#include "gate/arbiter.h"
+
+#include <gtest/gtest.h>
+
+namespace aliquot::gate {
+namespace {
+
+constexpr Nanoseconds kUs = kMicrosecond;
+constexpr Nanoseconds kMs = kMillisecond;
+
+struct Broker : ::testing::Test {
+  Arbiter arbiter;
+  std::vector<TenantReport> reports;
+  Nanoseconds now = 1 * kSecond;
+  Nanoseconds next = 0;
+
+  std::size_t add(const TenantTerms& terms) {
+    const std::size_t tenant = arbiter.add(now, terms);
+    reports.resize(arbiter.slots());
+    reports[tenant] = {};
+    return tenant;
+  }
+  std::size_t add(double cores) { return add(TenantTerms{.cores_percent = cores}); }
+  void step() { next = arbiter.step(now, reports); }
+  void step_at(Nanoseconds time) {
+    now = time;
+    step();
+  }
+  void wait_at_gate(std::size_t tenant) { reports[tenant].waiting = 1; }
+  // Launches `work` of device time that begins at once.
+  void launch(std::size_t tenant, Nanoseconds work) {
+    TenantReport& report = reports[tenant];
+    report.waiting = 0;
+    report.in_flight = 1;
+    report.last_launch = report.since = now;
+    report.busy_since = now;
+    report.outstanding_ns = report.head_ns = work;
+  }
+  void complete(std::size_t tenant) {
+    TenantReport& report = reports[tenant];
+    report.busy_ns += now - report.busy_since;
+    report.busy_since = 0;
+    report.in_flight = 0;
+    report.outstanding_ns = report.head_ns = 0;
+    report.since = now;
+  }
+  bool is_open(std::size_t tenant) const { return arbiter.window(tenant).open; }
+};
+
+TEST_F(Broker, GivesATenantAloneAnUnlimitedWindow) {
+  const std::size_t a = add(30);
+  wait_at_gate(a);
+  step();
+  EXPECT_TRUE(is_open(a));
+  EXPECT_FALSE(arbiter.window(a).limited);
+  ASSERT_EQ(arbiter.changed().size(), 1u);
+  EXPECT_EQ(arbiter.changed()[0], a);
+}
+
+TEST_F(Broker, LimitsTheHolderSoonAfterSomebodyComes) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  step();
+  launch(a, 10 * kMs);
+  step_at(now + 1 * kMs);
+  EXPECT_FALSE(arbiter.window(a).limited);
+  wait_at_gate(b);
+  step();
+  EXPECT_TRUE(arbiter.window(a).limited);
+  EXPECT_LE(arbiter.window(a).end, now + 200 * kUs);
+  EXPECT_FALSE(is_open(b));
+}
+
+TEST_F(Broker, OpensTheSuccessorWhenTheHoldersWorkIsAboutToEnd) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  reports[b].lead_ns = 80 * kUs;
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  wait_at_gate(b);
+  step();  // a's last millisecond ends at +1 ms
+  const Nanoseconds end = now + 1 * kMs;
+  EXPECT_EQ(next, end - 80 * kUs);
+  step_at(end - 80 * kUs);
+  EXPECT_FALSE(is_open(a));
+  EXPECT_TRUE(is_open(b));
+  EXPECT_EQ(arbiter.window(b).start, end);
+}
+
+TEST_F(Broker, LetsTheHolderDrainWhereItsEndIsUncertain) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  reports[a].tail_deviation_ns = 400 * kUs;
+  wait_at_gate(b);
+  step();
+  step_at(now + 1 * kMs);
+  EXPECT_FALSE(is_open(a));
+  EXPECT_FALSE(is_open(b));
+  now += 2 * kMs;
+  complete(a);
+  step();
+  EXPECT_TRUE(is_open(b));
+}
+
+TEST_F(Broker, DoesNotWaitForEverForAHolderThatNeverDrains) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  reports[a].tail_deviation_ns = 400 * kUs;
+  wait_at_gate(b);
+  for (int i = 0; i < 100 && !is_open(b); ++i)
+    step_at(std::max(now + 1, std::min(next, now + kMs)));
+  EXPECT_TRUE(is_open(b));
+  EXPECT_LT(now, 1 * kSecond + 30 * kMs);
+}
+
+TEST_F(Broker, RevokesAGrantThatIsNotUsedAndBansForLongerEachTime) {
+  const std::size_t phantom = add(50);
+  const std::size_t a = add(50);
+  wait_at_gate(phantom);
+  wait_at_gate(a);
+  Nanoseconds banned_from = 0;
+  std::vector<Nanoseconds> bans;
+  for (int i = 0; i < 4000 && bans.size() < 11; ++i) {
+    const bool before = arbiter.standing(now, phantom) == Standing::kBanned;
+    step_at(std::max(now + 10 * kUs, std::min(next, now + 1 * kMs)));
+    if (is_open(a)) {
+      if (reports[a].in_flight > 0) complete(a);
+      launch(a, 500 * kUs);
+      reports[a].waiting = 1;
+    }
+    const bool after = arbiter.standing(now, phantom) == Standing::kBanned;
+    if (!before && after) banned_from = now;
+    if (before && !after) bans.push_back(now - banned_from);
+  }
+  ASSERT_GE(bans.size(), 10u);
+  EXPECT_NEAR(static_cast<double>(bans[0]), 2e6, 1.1e6);
+  EXPECT_GT(bans[5], 60 * kMs);
+  EXPECT_GT(bans[9], 990 * kMs);
+  EXPECT_LT(bans[9], 1010 * kMs);
+  EXPECT_GE(arbiter.account(phantom).unused_grants, 10u);
+}
+
+TEST_F(Broker, FillsTheGapWhileASuccessorIsLate) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  wait_at_gate(b);
+  step();
+  step_at(now + 1 * kMs - 30 * kUs);
+  ASSERT_TRUE(is_open(b));
+  wait_at_gate(a);
+  step_at(now + 200 * kUs);  // 100 us of grace after a's end are over
+  EXPECT_TRUE(is_open(a));
+  EXPECT_LE(arbiter.window(a).end, now + 1 * kMs);
+  launch(b, 1 * kMs);
+  step();
+  EXPECT_FALSE(is_open(a));
+  EXPECT_EQ(arbiter.account(a).fillers, 1u);
+}
+
+TEST_F(Broker, PassesOverASilentHolder) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  wait_at_gate(b);
+  step();
+  const std::size_t first = is_open(a) ? a : b;
+  const std::size_t second = is_open(a) ? b : a;
+  launch(first, 100 * kUs);
+  step_at(now + 100 * kUs);
+  complete(first);
+  step_at(now + 50 * kUs);
+  EXPECT_FALSE(is_open(second));
+  step_at(now + 100 * kUs);  // 150 us of silence
+  EXPECT_TRUE(is_open(second));
+}
+
+TEST_F(Broker, ChargesSilenceInTheOwnWindow) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  wait_at_gate(b);
+  step();
+  const std::size_t first = is_open(a) ? a : b;
+  launch(first, 100 * kUs);
+  step();
+  now += 100 * kUs;
+  complete(first);
+  step();
+  step_at(now + 100 * kUs);
+  EXPECT_EQ(arbiter.account(first).charged_ns, 200 * kUs);
+}
+
+TEST_F(Broker, ChargesTheWallClockToAHolderThatReportsNothing) {
+  const std::size_t liar = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(liar);
+  step();
+  launch(liar, 30 * kMs);
+  reports[liar].busy_since = 0;
+  wait_at_gate(b);
+  reports[liar].waiting = 1;  // else its silence would be charged anyhow
+  for (int i = 0; i < 40; ++i) step_at(now + 1 * kMs);
+  EXPECT_GE(arbiter.account(liar).false_reports, 1u);
+  EXPECT_GT(arbiter.account(liar).charged_ns, 9 * kMs);
+}
+
+TEST_F(Broker, SplitsTheWallClockWhereWorkOfTwoOverlaps) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  launch(b, 1 * kMs);
+  step();
+  step_at(now + 1 * kMs);
+  EXPECT_EQ(arbiter.account(a).charged_ns, 500 * kUs);
+  EXPECT_EQ(arbiter.account(b).charged_ns, 500 * kUs);
+}
+
+TEST_F(Broker, ForgivesDebtAboveASecondOfTheShareButNotToOffenders) {
+  for (const bool offender : {false, true}) {
+    arbiter = Arbiter();
+    reports.clear();
+    const std::size_t a = add(20);
+    const std::size_t b = add(80);
+    arbiter.mark_offender(a, offender);
+    wait_at_gate(a);
+    wait_at_gate(b);
+    step();
+    // V moves by a fifth of the charge, so 10 s put it 8 s behind; forgiving moves V back.
+    arbiter.charge(a, 10 * kSecond);
+    for (int i = 0; i < 40; ++i) step_at(now + 100 * kUs);
+    EXPECT_EQ(arbiter.account(a).forgiven_ns > 0, !offender);
+    EXPECT_EQ(arbiter.lag(a) >= -201 * kMs, !offender);
+  }
+}
+
+TEST_F(Broker, KeepsWhatIsOwedThroughAResize) {
+  const std::size_t a = add(20);
+  const std::size_t b = add(80);
+  wait_at_gate(a);
+  wait_at_gate(b);
+  step();
+  arbiter.charge(a, 50 * kMs);
+  const Nanoseconds before = arbiter.lag(a);
+  arbiter.set_terms(now, a, {.cores_percent = 20.5});
+  EXPECT_NEAR(static_cast<double>(arbiter.lag(a)), static_cast<double>(before), 1e6);
+  EXPECT_EQ(arbiter.share(a).percent, 20.5);
+}
+
+TEST_F(Broker, AResizeEndsTheWindowSoon) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  wait_at_gate(a);
+  wait_at_gate(b);
+  step();
+  const std::size_t holder = is_open(a) ? a : b;
+  arbiter.set_terms(now, holder, {.cores_percent = 10});
+  EXPECT_LE(arbiter.window(holder).end, now + 10 * kMs);
+}
+
+TEST_F(Broker, KeepsACappedTenantWaitingThoughTheDeviceIsIdle) {
+  arbiter.set_gpu_terms(now, {.policy = Policy::kFixed, .max_inst = 20});
+  const std::size_t a = add(10);
+  wait_at_gate(a);
+  step();
+  ASSERT_TRUE(is_open(a));
+  launch(a, 10 * kMs);
+  step_at(now + 10 * kMs);
+  complete(a);
+  wait_at_gate(a);
+  step();
+  step_at(now + 200 * kUs);
+  EXPECT_FALSE(is_open(a));
+  EXPECT_EQ(arbiter.standing(now, a), Standing::kCapped);
+  // 10 ms at a tenth are paid off 100 ms after they began; the timer is armed for that.
+  for (int i = 0; i < 50 && !is_open(a); ++i) step_at(next);
+  EXPECT_TRUE(is_open(a));
+  EXPECT_NEAR(static_cast<double>(now - kSecond), 100e6, 3e6);
+}
+
+TEST_F(Broker, OnlineClosesAllOthersAtItsFirstLaunchAndReleasesThem) {
+  const std::size_t online =
+      add(TenantTerms{.cores_percent = 50, .share_class = ShareClass::kOnline});
+  const std::size_t a = add(50);
+  wait_at_gate(a);
+  step();
+  EXPECT_TRUE(is_open(online));
+  EXPECT_TRUE(is_open(a));
+  EXPECT_TRUE(arbiter.window(a).limited);  // never alone while an online lease exists
+  launch(online, 1 * kMs);
+  step();
+  EXPECT_FALSE(is_open(a));
+  EXPECT_EQ(arbiter.standing(now, a), Standing::kPausedByOnline);
+  step_at(now + 1 * kMs);
+  complete(online);
+  step();
+  const Nanoseconds released = now + 100 * kMs;
+  step_at(released - 1 * kMs);
+  EXPECT_FALSE(is_open(a));
+  for (int i = 0; i < 10 && !is_open(a); ++i) step_at(next);
+  EXPECT_TRUE(is_open(a));
+  EXPECT_NEAR(static_cast<double>(now), static_cast<double>(released), 2e6);
+}
+
+TEST_F(Broker, AutomaticReleaseFollowsTheLongestOfflineKernel) {
+  arbiter.set_gpu_terms(now, {.release_auto = true});
+  const std::size_t online = add(TenantTerms{.share_class = ShareClass::kOnline});
+  const std::size_t a = add(50);
+  reports[a].longest_ns = 1 * kMs;
+  wait_at_gate(a);
+  launch(online, 1 * kMs);
+  step_at(now + 1 * kMs);
+  complete(online);
+  step();
+  const Nanoseconds from = now;
+  for (int i = 0; i < 10 && !is_open(a); ++i) step_at(next);
+  EXPECT_NEAR(static_cast<double>(now - from), 4e6, 0.5e6);
+}
+
+TEST_F(Broker, APriorityDecidesWhoGoesFirst) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(TenantTerms{.cores_percent = 50, .priority = 1});
+  wait_at_gate(a);
+  wait_at_gate(b);
+  step();
+  EXPECT_TRUE(is_open(b));
+  EXPECT_FALSE(is_open(a));
+}
+
+TEST_F(Broker, ANativeGpuIsOpenToAll) {
+  arbiter.set_gpu_terms(now, {.policy = Policy::kNative});
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  step();
+  EXPECT_TRUE(is_open(a) && is_open(b));
+  EXPECT_FALSE(arbiter.window(a).limited || arbiter.window(b).limited);
+}
+
+TEST_F(Broker, ABannedTenantIsLetInAgainByTheTimer) {
+  const std::size_t a = add(50);
+  wait_at_gate(a);
+  arbiter.ban(now, a, 50 * kMs);
+  step();
+  EXPECT_FALSE(is_open(a));
+  EXPECT_EQ(next, now + 50 * kMs);
+  step_at(next);
+  EXPECT_TRUE(is_open(a));
+}
+
+TEST_F(Broker, ASlotIsUsedAgainWithoutItsPast) {
+  const std::size_t a = add(50);
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  step_at(now + 1 * kMs);
+  const std::uint32_t number = arbiter.window(a).number;
+  arbiter.remove(now, a);
+  reports[a] = {};
+  const std::size_t b = add(30);
+  EXPECT_EQ(b, a);
+  EXPECT_EQ(arbiter.account(b).charged_ns, 0);
+  EXPECT_FALSE(is_open(b));
+  EXPECT_GT(arbiter.window(b).number, number);  // an old word can never be mistaken for a new one
+}
+
+TEST_F(Broker, SurvivesReportsThatMakeNoSense) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  TenantReport wild;
+  wild.busy_ns = INT64_MAX;
+  wild.busy_since = wild.last_launch = wild.since = INT64_MAX;
+  wild.in_flight = wild.inside = UINT32_MAX;
+  wild.outstanding_ns = wild.head_ns = wild.longest_ns = wild.lead_ns = INT64_MAX;
+  wild.tail_deviation_ns = INT64_MAX;
+  reports[a] = wild;
+  wait_at_gate(b);
+  bool served = false;
+  for (int i = 0; i < 2000 && !served; ++i) {
+    step_at(std::max(now + 1, std::min(next, now + 1 * kMs)));
+    served = is_open(b);
+  }
+  EXPECT_TRUE(served);
+}
+
+}  // namespace
+}  // namespace aliquot::gate
