@@ -76,8 +76,13 @@ void Arbiter::check_holder(double wall) {
   const Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
   check_.tenant = holder_;
   check_.start = window_start_;
-  if (holder.window.open || holder.report.in_flight > 0) check_.wall += wall;
-  check_.reported += used_[static_cast<std::size_t>(holder_)];
+  const double own = used_[static_cast<std::size_t>(holder_)];
+  check_.reported += own;
+  if (!holder.window.open && holder.report.in_flight == 0) return;
+  // What others say they ran is theirs: the tail of the holder before is no false report.
+  double others = -own;
+  for (const double ns : used_) others += ns;
+  check_.wall += std::max(0.0, wall - others);
 }
 
 void Arbiter::charge(std::size_t index, Nanoseconds used) {
@@ -92,12 +97,15 @@ void Arbiter::charge(std::size_t index, Nanoseconds used) {
   if (tenant.share.capped) tenant.cap_credit -= ns;
 }
 
-// A capped tenant earns its share of the wall clock, and can save only a little of it.
+// A capped tenant earns its share of the wall clock. Idle, it can save only a little of it; what it
+// earns while it waits for others is owed to it.
 void Arbiter::fill_credit(double wall) {
   for (Tenant& tenant : tenants_) {
     if (!tenant.present || !tenant.share.capped) continue;
-    tenant.cap_credit = std::min(tenant.cap_credit + wall * tenant.share.percent / 100.0,
-                                 static_cast<double>(options_.most_credit));
+    const double part = tenant.share.percent / 100.0;
+    const double most = has_work(tenant) ? static_cast<double>(options_.most_debt) * part
+                                         : static_cast<double>(options_.most_credit);
+    tenant.cap_credit = std::min(tenant.cap_credit + wall * part, most);
   }
 }
 

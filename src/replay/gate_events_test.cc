@@ -1,0 +1,188 @@
+// What happens to the shares after a tenant comes, leaves, is resized or cheats. Simulated.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "replay/gate_twin.h"
+
+namespace aliquot::replay {
+namespace {
+
+constexpr Nanoseconds kUs = kMicrosecond;
+constexpr Nanoseconds kMs = kMillisecond;
+constexpr Nanoseconds kEvent = 2 * kSecond;
+
+TwinTenant saturating(double cores, Nanoseconds kernel) {
+  TwinTenant tenant;
+  tenant.terms.cores_percent = cores;
+  tenant.mix = {.classes = {{kernel, 1.0}}};
+  tenant.depth = 1000;
+  return tenant;
+}
+
+enum class Change { kArrival, kLeave, kResize };
+
+struct Case {
+  Change change;
+  std::size_t tenants;
+  Nanoseconds kernel;
+};
+
+struct Fluid {
+  std::vector<TwinTenant> tenants;
+  std::vector<double> percent;  // after the event
+};
+
+Fluid case_of(const Case& c) {
+  const auto n = static_cast<double>(c.tenants);
+  Fluid fluid;
+  fluid.tenants.assign(c.tenants, saturating(100 / n, c.kernel));
+  fluid.percent.assign(c.tenants, 100 / n);
+  TwinTenant& first = fluid.tenants[0];
+  switch (c.change) {
+    case Change::kArrival:
+      first.arrives = kEvent;
+      break;
+    case Change::kLeave:
+      first.leaves = kEvent;
+      fluid.percent.assign(c.tenants, 100 / (n - 1));
+      fluid.percent[0] = 0;
+      break;
+    case Change::kResize:
+      // Its guarantee is three times what it was; together they are overcommitted.
+      first.resized_at = kEvent;
+      first.resized = first.terms;
+      first.resized.cores_percent = std::min(100.0, 300 / n);
+      const double sum = first.resized.cores_percent + 100 / n * (n - 1);
+      for (double& percent : fluid.percent) percent = 100 / n / sum * 100;
+      fluid.percent[0] = first.resized.cores_percent / sum * 100;
+      break;
+  }
+  return fluid;
+}
+
+class Event : public ::testing::TestWithParam<Case> {};
+
+// I1: from the event on, service never strays further from the fluid share than two windows and
+// three kernels, however long the run.
+TEST_P(Event, LeavesEachTenantNearItsFluidShare) {
+  const Case& c = GetParam();
+  const Fluid fluid = case_of(c);
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    TwinOptions options;
+    options.duration = 6 * kSecond;
+    options.seed = seed;
+    GateTwin twin(options, fluid.tenants);
+    twin.run();
+    const auto at = static_cast<std::size_t>(kEvent / (10 * kMs));
+    const double k = static_cast<double>(c.kernel) / 1e6;
+    const double bound = 2 * std::max(10.0, std::max(k, std::min(2.1 * k, 11.0))) + 3 * k;
+    for (std::size_t i = 0; i < fluid.tenants.size(); ++i) {
+      double worst = 0;
+      for (std::size_t j = at; j < twin.samples(i).size(); ++j) {
+        const double had = twin.samples(i)[j] - twin.samples(i)[at];
+        // Of the time that was used: what hand-overs cost is nobody's debt.
+        double total = 0;
+        for (std::size_t o = 0; o < fluid.tenants.size(); ++o) {
+          total += twin.samples(o)[j] - twin.samples(o)[at];
+        }
+        worst = std::max(worst, std::abs(had - fluid.percent[i] / 100 * total));
+      }
+      EXPECT_LE(worst, bound) << "tenant " << i << " seed " << seed;
+    }
+  }
+}
+
+class Arrival : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Arrival, LetsTheNewcomerProgressSoon) {
+  const Case& c = GetParam();
+  GateTwin twin(TwinOptions{}, case_of(c).tenants);
+  twin.run();
+  const Nanoseconds soon = std::max(100 * kMs, 2 * c.kernel);
+  EXPECT_GT(twin.share(0, kEvent, kEvent + soon), 0);
+}
+
+std::vector<Case> cases(std::initializer_list<Change> changes) {
+  std::vector<Case> all;
+  for (const Change change : changes) {
+    for (const std::size_t tenants : {2u, 4u, 8u, 16u}) {
+      for (const Nanoseconds kernel : {50 * kUs, 500 * kUs, 5 * kMs, 50 * kMs}) {
+        all.push_back({change, tenants, kernel});
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Event, ::testing::ValuesIn(cases({Change::kArrival, Change::kLeave, Change::kResize})));
+INSTANTIATE_TEST_SUITE_P(All, Arrival, ::testing::ValuesIn(cases({Change::kArrival})));
+
+// Shares 20 (the cheat), 30 and 50 of a GPU.
+struct Cheats : ::testing::TestWithParam<Nanoseconds> {
+  std::vector<TwinTenant> tenants = {saturating(20, GetParam()), saturating(30, GetParam()),
+                                     saturating(50, GetParam())};
+  GateTwin run() {
+    GateTwin twin(TwinOptions{}, tenants);
+    twin.run();
+    return twin;
+  }
+};
+
+TEST_P(Cheats, ReportingHalfOfTheUseGainsNothing) {
+  tenants[0].cheat = Cheat::kReportsLess;
+  tenants[0].report_factor = 0.5;
+  const GateTwin twin = run();
+  EXPECT_LE(twin.share(0), 21);
+  EXPECT_GE(twin.share(1), 29);
+  EXPECT_GE(twin.share(2), 49);
+  EXPECT_GT(twin.account(0).false_reports, 0u);
+}
+
+TEST_P(Cheats, ReportingNoUseGainsNothing) {
+  tenants[0].cheat = Cheat::kReportsLess;
+  tenants[0].report_factor = 0;
+  const GateTwin twin = run();
+  EXPECT_LE(twin.share(0), 21);
+  EXPECT_GE(twin.share(1), 29);
+  EXPECT_GE(twin.share(2), 49);
+}
+
+TEST_P(Cheats, PhantomDemandCostsOthersAtMostAPoint) {
+  tenants[0].cheat = Cheat::kPhantomDemand;
+  const GateTwin twin = run();
+  // The others divide the rest 3 : 5.
+  EXPECT_GE(twin.share(1), 37.5 - 1);
+  EXPECT_GE(twin.share(2), 62.5 - 1);
+}
+
+TEST_P(Cheats, AStoppedTenantCostsOthersAtMostAPoint) {
+  tenants[0].stops_at = 3 * kSecond;
+  const GateTwin twin = run();
+  EXPECT_GE(twin.share(1, 4 * kSecond, 11 * kSecond), 37.5 - 1);
+  EXPECT_GE(twin.share(2, 4 * kSecond, 11 * kSecond), 62.5 - 1);
+}
+
+TEST_P(Cheats, SixteenProcessesAreOneTenant) {
+  tenants[0].processes = 16;
+  tenants[0].depth = 64;
+  const GateTwin twin = run();
+  EXPECT_NEAR(twin.share(0), 20, 1);
+  EXPECT_GE(twin.share(1), 29);
+  EXPECT_GE(twin.share(2), 49);
+}
+
+TEST_P(Cheats, AHiddenQueueOfEightKernelsCostsOthersAtMostThreePoints) {
+  tenants[0].cheat = Cheat::kHidesQueue;
+  tenants[0].depth = 8;
+  const GateTwin twin = run();
+  EXPECT_GE(twin.share(1), 27);
+  EXPECT_GE(twin.share(2), 47);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Cheats, ::testing::Values(500 * kUs, 5 * kMs));
+
+}  // namespace
+}  // namespace aliquot::replay

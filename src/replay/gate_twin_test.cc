@@ -1,0 +1,228 @@
+// The compute gate in virtual time: what is promised beside the matrix. Simulated.
+#include "replay/gate_twin.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace aliquot::replay {
+namespace {
+
+constexpr Nanoseconds kUs = kMicrosecond;
+constexpr Nanoseconds kMs = kMillisecond;
+
+KernelMix kernels(Nanoseconds duration) { return {.classes = {{duration, 1.0}}}; }
+
+TwinTenant saturating(double cores, Nanoseconds kernel, int depth = 64) {
+  TwinTenant tenant;
+  tenant.terms.cores_percent = cores;
+  tenant.mix = kernels(kernel);
+  tenant.depth = depth;
+  return tenant;
+}
+
+TwinTenant requests(double cores, double per_second, int count, Nanoseconds kernel) {
+  TwinTenant tenant = saturating(cores, kernel);
+  tenant.behaviour = Behaviour::kRequests;
+  tenant.requests_per_second = per_second;
+  tenant.burst_kernels = count;
+  return tenant;
+}
+
+TwinOptions with(gate::Policy policy) {
+  TwinOptions options;
+  options.terms.policy = policy;
+  return options;
+}
+
+Nanoseconds percentile(std::vector<Nanoseconds> values, double p) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const auto at = static_cast<std::size_t>(p * static_cast<double>(values.size()));
+  return values[std::min(values.size() - 1, at)];
+}
+
+GateTwin ran(const TwinOptions& options, std::vector<TwinTenant> tenants) {
+  GateTwin twin(options, std::move(tenants));
+  twin.run();
+  return twin;
+}
+
+TEST(GateTwin, SameSeedSameRun) {
+  TwinOptions options;
+  options.duration = 3 * kSecond;
+  const std::vector<TwinTenant> tenants = {saturating(30, 500 * kUs), saturating(70, 50 * kUs)};
+  const GateTwin first = ran(options, tenants);
+  const GateTwin second = ran(options, tenants);
+  EXPECT_EQ(first.samples(0), second.samples(0));
+  EXPECT_EQ(first.broker_steps(), second.broker_steps());
+}
+
+TEST(GateTwin, WithoutTheGateTheHardwareSharesEqually) {
+  TwinOptions options;
+  options.gated = false;
+  const GateTwin twin = ran(options, {saturating(30, 500 * kUs), saturating(70, 500 * kUs)});
+  EXPECT_NEAR(twin.share(0), twin.share(1), 0.2);
+  EXPECT_NEAR(twin.busy_percent(), 95.2, 0.2);
+}
+
+TEST(GateTwin, ATenantAloneLosesNothing) {
+  for (const Nanoseconds kernel : {5 * kUs, 50 * kUs, 500 * kUs, 5 * kMs, 50 * kMs}) {
+    for (const int depth : {1, 64}) {
+      TwinOptions options;
+      options.host.tail_probability = 0.01;
+      const double gated = ran(options, {saturating(50, kernel, depth)}).share(0);
+      options.gated = false;
+      const double bare = ran(options, {saturating(50, kernel, depth)}).share(0);
+      EXPECT_GE(gated, bare * 0.995) << kernel << " ns, depth " << depth;
+    }
+  }
+}
+
+TEST(GateTwin, AFixedShareAloneIsHeldWithinAPoint) {
+  for (const double cap : {5.0, 10.0, 30.0, 50.0, 80.0, 95.0}) {
+    for (const Nanoseconds kernel : {50 * kUs, 500 * kUs, 5 * kMs, 50 * kMs}) {
+      const GateTwin twin = ran(with(gate::Policy::kFixed), {saturating(cap, kernel)});
+      EXPECT_NEAR(twin.share(0), cap, 1.0) << kernel << " ns";
+    }
+  }
+}
+
+TEST(GateTwin, FixedSharesTogetherAreHeldWithinAPoint) {
+  for (const Nanoseconds kernel : {50 * kUs, 500 * kUs, 5 * kMs, 50 * kMs}) {
+    const GateTwin low =
+        ran(with(gate::Policy::kFixed), {saturating(5, kernel), saturating(15, kernel)});
+    EXPECT_NEAR(low.share(0), 5, 1.0) << kernel;
+    EXPECT_NEAR(low.share(1), 15, 1.0) << kernel;
+    const GateTwin full =
+        ran(with(gate::Policy::kFixed), {saturating(30, kernel), saturating(70, kernel)});
+    EXPECT_NEAR(full.share(0), 30, 1.0) << kernel;
+    EXPECT_NEAR(full.share(1), 70, 1.0) << kernel;
+  }
+}
+
+TEST(GateTwin, IdleUnitsOfPolicy0StayIdle) {
+  const GateTwin twin =
+      ran(with(gate::Policy::kFair), {saturating(0, 500 * kUs), saturating(0, 50 * kUs)});
+  EXPECT_NEAR(twin.share(0), 5, 1.0);
+  EXPECT_NEAR(twin.share(1), 5, 1.0);
+}
+
+TEST(GateTwin, WeightsOneOneTwoGiveAQuarterAQuarterAHalf) {
+  for (const gate::Policy policy : {gate::Policy::kWeighted, gate::Policy::kSoft}) {
+    std::vector<TwinTenant> tenants(3, saturating(0, 500 * kUs));
+    tenants[2].terms.weight = 2;
+    const GateTwin twin = ran(with(policy), tenants);
+    EXPECT_NEAR(twin.share(0), 25, 1.0);
+    EXPECT_NEAR(twin.share(1), 25, 1.0);
+    EXPECT_NEAR(twin.share(2), 50, 1.0);
+  }
+}
+
+TEST(GateTwin, ThreeBusyTenantsOfPolicy1HaveAThirdEach) {
+  const GateTwin twin =
+      ran(with(gate::Policy::kPreemptive), std::vector<TwinTenant>(3, saturating(0, 500 * kUs)));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(twin.share(i), 100.0 / 3, 1.0);
+}
+
+TEST(GateTwin, SoftLendsTheIdleShareAndGivesItBackWithin100Milliseconds) {
+  std::vector<TwinTenant> tenants(3, saturating(0, 500 * kUs));
+  tenants[2].terms.weight = 2;
+  tenants[2].arrives = 5 * kSecond;
+  const GateTwin twin = ran(with(gate::Policy::kSoft), tenants);
+  EXPECT_NEAR(twin.share(0, 1 * kSecond, 5 * kSecond), 50, 1.0);
+  EXPECT_NEAR(twin.share(2, 5 * kSecond + 100 * kMs, 5 * kSecond + 600 * kMs), 50, 3.0);
+}
+
+TEST(GateTwin, PrioRatioSplitsBetweenOnlineAndOthers) {
+  TwinOptions options = with(gate::Policy::kSoft);
+  options.terms.prio_ratio = 80;
+  std::vector<TwinTenant> tenants(3, saturating(0, 500 * kUs));
+  tenants[0].terms.share_class = gate::ShareClass::kOnline;
+  const GateTwin together = ran(options, tenants);
+  EXPECT_NEAR(together.share(0), 80, 1.0);
+  EXPECT_NEAR(together.share(1), 10, 1.0);
+  EXPECT_NEAR(together.share(2), 10, 1.0);
+  tenants[0].arrives = 20 * kSecond;  // never in this run: the others have all
+  const GateTwin without = ran(options, tenants);
+  EXPECT_NEAR(without.share(1), 50, 1.0);
+  EXPECT_NEAR(without.share(2), 50, 1.0);
+}
+
+TEST(GateTwin, ACappedLeaseLeavesTheRestToOthers) {
+  std::vector<TwinTenant> tenants = {saturating(20, 500 * kUs), saturating(30, 500 * kUs)};
+  tenants[0].terms.capped = true;
+  const GateTwin twin = ran(with(gate::Policy::kBurst), tenants);
+  EXPECT_NEAR(twin.share(0), 20, 1.0);
+  EXPECT_GE(twin.busy_percent(), 98.0);
+}
+
+TEST(GateTwin, ABurstBesideASaturatingTenantIsServedSoon) {
+  // 20 kernels of 250 us, 50/50: 5 ms alone; at a half it may take twice that and a window.
+  TwinOptions options;
+  options.duration = 21 * kSecond;
+  const GateTwin twin = ran(options, {requests(50, 20, 20, 250 * kUs), saturating(50, 500 * kUs)});
+  EXPECT_LE(percentile(twin.latencies(0), 0.5), 14 * kMs);
+  EXPECT_GE(twin.busy_percent(), 98.0);
+}
+
+TEST(GateTwin, TrainingWithGapsLeavesTheGapsToOthers) {
+  for (const Nanoseconds gap : {1 * kMs, 5 * kMs, 20 * kMs}) {
+    TwinTenant training = saturating(50, 250 * kUs);
+    training.behaviour = Behaviour::kTraining;
+    training.burst_kernels = 40;
+    training.gap = gap;
+    const GateTwin twin = ran(TwinOptions{}, {training, saturating(50, 500 * kUs)});
+    EXPECT_GE(twin.busy_percent(), 98.0) << gap;
+  }
+}
+
+TEST(GateTwin, GraphsAreSharedAsTheirKernelsAre) {
+  TwinTenant graphs = saturating(30, 50 * kUs, 8);
+  graphs.graph_nodes = 40;  // 2 ms a launch
+  const GateTwin twin = ran(TwinOptions{}, {graphs, saturating(70, 500 * kUs)});
+  EXPECT_NEAR(twin.share(0), 30, 2.0);
+  EXPECT_NEAR(twin.share(1), 70, 2.0);
+}
+
+struct OnlineCase {
+  Nanoseconds offline_kernel;
+  Nanoseconds release;
+};
+
+TEST(GateTwin, AnOnlineBurstWaitsForOneOfflineKernelOrTwoSlices) {
+  for (const double rate : {5.0, 40.0}) {
+    for (const OnlineCase c : {OnlineCase{50 * kUs, 100 * kMs}, OnlineCase{500 * kUs, 100 * kMs},
+                               OnlineCase{5 * kMs, 100 * kMs}, OnlineCase{50 * kMs, 100 * kMs},
+                               OnlineCase{50 * kUs, 2 * kMs}, OnlineCase{5 * kMs, 2 * kMs}}) {
+      TwinTenant online = requests(0, rate, 20, 100 * kUs);
+      online.terms.share_class = gate::ShareClass::kOnline;
+      TwinOptions options;
+      options.duration = 31 * kSecond;
+      options.terms.release = c.release;
+      const GateTwin alone = ran(options, {online});
+      const GateTwin twin = ran(options, {online, saturating(50, c.offline_kernel)});
+      const Nanoseconds over =
+          percentile(twin.latencies(0), 0.99) - percentile(alone.latencies(0), 0.99);
+      const Nanoseconds slices = 2 * (2 * kMs + 100 * kUs);
+      EXPECT_LE(over, std::min(c.offline_kernel, slices) + 1 * kMs)
+          << rate << "/s beside " << c.offline_kernel << " ns, release " << c.release;
+    }
+  }
+}
+
+TEST(GateTwin, AutomaticReleaseLeavesOfflineNineTenthsOfTheRest) {
+  for (const Nanoseconds kernel : {50 * kUs, 500 * kUs}) {
+    TwinTenant online = requests(0, 5, 20, 100 * kUs);
+    online.terms.share_class = gate::ShareClass::kOnline;
+    TwinOptions options;
+    options.duration = 21 * kSecond;
+    options.terms.release_auto = true;
+    const GateTwin twin = ran(options, {online, saturating(50, kernel)});
+    EXPECT_GE(twin.share(1), 0.9 * (100 - twin.share(0)));
+  }
+}
+
+}  // namespace
+}  // namespace aliquot::replay
