@@ -1,0 +1,44 @@
+#include "wire/quota_model.h"
+
+#include <gtest/gtest.h>
+
+namespace aliquot::wire::model {
+namespace {
+
+TEST(QuotaModel, ThreeProcessesAndAKillHaveNoBadInterleaving) {
+  const Report report = explore(three_processes_one_kill());
+  EXPECT_EQ(report.violation, "");
+  EXPECT_EQ(report.states, 2'225'908u);  // fewer: the model has become blind to something
+  EXPECT_LE(report.longest_alone, 17);
+}
+
+// Otherwise a fault "found" below would say nothing.
+TEST(QuotaModel, TheConfigurationsForFaultsAreCleanWithoutOne) {
+  const std::vector<Plan> plans = plans_for_faults();
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(explore(plans[i]).violation, "") << plans[i].name;
+}
+
+class PlantedFault : public testing::TestWithParam<Fault> {};
+
+INSTANTIATE_TEST_SUITE_P(All, PlantedFault,
+                         testing::Values(Fault::kNoHelp, Fault::kNoIdentityBeforeHelp,
+                                         Fault::kNoSequenceInMirror, Fault::kFreedBeforeSubtracted,
+                                         Fault::kLimitWithoutBump, Fault::kSeparateCounter,
+                                         Fault::kReclaimUnsettled));
+
+// Each in at least one of the configurations; the first that shows it ends the search.
+TEST_P(PlantedFault, IsFound) {
+  for (Plan plan : plans_for_faults()) {
+    plan.fault = GetParam();
+    plan.check_alone = false;
+    const Report report = explore(plan);
+    if (report.violation.empty()) continue;
+    RecordProperty("found", report.violation);
+    SUCCEED() << report.violation << " after " << report.states << " states in " << plan.name;
+    return;
+  }
+  FAIL() << "no configuration shows this fault";
+}
+
+}  // namespace
+}  // namespace aliquot::wire::model
