@@ -14,6 +14,7 @@
 #include "common/state_directory.h"
 #include "format/json.h"
 #include "inventory/driver_choice.h"
+#include "inventory/nvml.h"
 #include "inventory/topology_text.h"
 #include "simdriver/presets.h"
 #include "topology/reason.h"
@@ -76,10 +77,11 @@ Result<SourcedTopology> from_driver(const std::string& sim) {
     if (!machine) return machine.error();
     return SourcedTopology{driver->title(), true, topology_of(*machine)};
   }
-  return Error{
-      Errc::kUnavailable,
-      "links of " + driver->title() +
-          ": not read yet; save them with `nvidia-smi topo -m > FILE` and use --from FILE"};
+  const auto nvml = inventory::open_nvml(driver->libnvidia_ml);
+  if (!nvml) return nvml.error();
+  Result<NodeTopology> node = inventory::topology_from(**nvml);
+  if (!node) return node.error();
+  return SourcedTopology{driver->title(), false, *std::move(node)};
 }
 
 // ---- what is asked of it

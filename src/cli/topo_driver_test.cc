@@ -1,0 +1,74 @@
+// A running simulated machine: what its NVML says of its links is what it was made of, and
+// `aliquot topo` shows it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "cli/machine_topology.h"
+#include "cli/program.h"
+#include "inventory/nvml.h"
+#include "simdriver/machine.h"
+#include "simdriver/presets.h"
+
+namespace aliquot::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::StartsWith;
+
+class RunningMachine : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "aliquot-topo-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    state_ = name;
+    ASSERT_EQ(setenv("ALIQUOT_STATE_DIR", name.c_str(), 1), 0);
+    const auto simulator = simdriver::simulator_directory();
+    ASSERT_TRUE(simulator) << simulator.error().message;
+    const auto spec = simdriver::make_machine({GetParam(), "lab", {}}, *simulator);
+    ASSERT_TRUE(spec) << spec.error().message;
+    spec_ = *spec;
+    const auto machine = simdriver::start_machine(spec_, *simulator);
+    ASSERT_TRUE(machine) << machine.error().message;
+    machine_ = *machine;
+  }
+  void TearDown() override {
+    EXPECT_TRUE(simdriver::stop_machine("lab"));
+    unsetenv("ALIQUOT_STATE_DIR");
+    fs::remove_all(state_);
+  }
+
+  fs::path state_;
+  simdriver::MachineSpec spec_;
+  simdriver::RunningMachine machine_;
+};
+
+TEST_P(RunningMachine, TellsItsLinksThroughNvml) {
+  const auto nvml = inventory::open_nvml(machine_.library_directory() / "libnvidia-ml.so.1");
+  ASSERT_TRUE(nvml) << nvml.error().message;
+  const auto told = inventory::topology_from(**nvml);
+  ASSERT_TRUE(told) << told.error().message;
+  const model::NodeTopology made = topology_of(spec_);
+  ASSERT_EQ(told->gpu_count(), made.gpu_count());
+  for (std::size_t a = 0; a < made.gpu_count(); ++a) {
+    EXPECT_EQ(told->gpus()[a], made.gpus()[a]);
+    for (std::size_t b = 0; b < a; ++b)
+      EXPECT_EQ(model::link_text(told->link(a, b)), model::link_text(made.link(a, b)));
+  }
+}
+
+TEST_P(RunningMachine, IsShownByName) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Invocation invocation{out, err, {"aliquot", "topo", "--sim", "lab"}};
+  EXPECT_EQ(run_program(invocation), 0) << err.str();
+  EXPECT_THAT(out.str(), StartsWith("simulated machine lab: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Presets, RunningMachine, testing::Values("dgx1-v100", "a100x8", "l40sx4"));
+
+}  // namespace
+}  // namespace aliquot::cli
