@@ -3,7 +3,9 @@
 //   driver_program WAY [STEP...]
 //   ways: linked, dlopen, deepbind, dlmopen, dlvsym, proc (dlopen, then cuGetProcAddress)
 //   steps: fill (take the limit, then one byte more), fork (the child does it again), hold (wait
-//   for the end of stdin), lookups (what dlsym says of odd names), env (the variables afterwards)
+//   for the end of stdin), answers (for each "name version flags" on stdin, or "name" for dlsym,
+//   the exported symbol that is answered and its library), lookups (what dlsym says of odd names),
+//   env (the variables afterwards)
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -103,6 +105,25 @@ static void lookups(void) {
   fflush(stdout);
 }
 
+static void answers(void) {
+  Function ask = (Function)dlsym(library, "cuGetProcAddress_v2");
+  char name[128];
+  long version, flags;
+  char line[256];
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    void* found = NULL;
+    int status = -1;
+    const int fields = sscanf(line, "%127s %ld %ld", name, &version, &flags);
+    if (fields == 3 && ask(name, &found, (int)version, (uint64_t)flags, &status) != 0) found = NULL;
+    if (fields == 1) found = dlsym(library, name);
+    Dl_info info;
+    memset(&info, 0, sizeof info);
+    if (found != NULL) dladdr(found, &info);
+    printf("%s %s\n", info.dli_sname != NULL ? info.dli_sname : "-",
+           info.dli_fname != NULL ? info.dli_fname : "-");
+  }
+}
+
 static void child(void) {
   fflush(stdout);
   const pid_t pid = fork();
@@ -128,6 +149,7 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     if (!strcmp(argv[i], "fill")) fill();
     if (!strcmp(argv[i], "lookups")) lookups();
+    if (!strcmp(argv[i], "answers")) answers();
     if (!strcmp(argv[i], "fork")) child();
     if (!strcmp(argv[i], "env"))
       printf("env %s\n", getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "unset");

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "interposer/devices.h"
+#include "interposer/inside.h"
 #include "interposer/process.h"
 #include "interposer/real_driver.h"
 #include "interposer/testing/fake_driver.h"
