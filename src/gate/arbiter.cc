@@ -4,32 +4,31 @@
 #include <algorithm>
 #include <limits>
 
+#include "gate/scaled.h"
+
 namespace aliquot::gate {
 namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
-constexpr Nanoseconds kLeastRelease = 2 * kMillisecond;
-constexpr Nanoseconds kMostRelease = 100 * kMillisecond;
 
-// What an untrusted report may say at most. Kernels longer than this exist, but say so only by
-// running: a claim must not buy a longer window.
-constexpr Nanoseconds kMostKernel = 100 * kMillisecond;
-constexpr Nanoseconds kMostInFlight = 1200 * kMicrosecond;  // twice the limit, and one kernel
-constexpr Nanoseconds kMostLead = 5 * kMillisecond;
-
-TenantReport bounded(TenantReport report, Nanoseconds now) {
-  report.longest_ns = std::clamp<Nanoseconds>(report.longest_ns, 0, kMostKernel);
-  report.lead_ns = std::clamp<Nanoseconds>(report.lead_ns, 0, kMostLead);
+TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions& options) {
+  report.longest_ns = std::clamp<Nanoseconds>(report.longest_ns, 0, options.most_kernel);
+  report.lead_ns = std::clamp<Nanoseconds>(report.lead_ns, 0, options.most_lead);
   report.last_launch = std::min(report.last_launch, now);
-  report.since = std::min(report.since, now + 2 * kMillisecond);
+  report.since = std::min(report.since, now + options.most_start_ahead);
   report.busy_since = std::min(report.busy_since, now);
-  report.head_ns = std::clamp<Nanoseconds>(report.head_ns, 0, kSecond);
-  report.outstanding_ns = std::clamp<Nanoseconds>(
-      report.outstanding_ns, 0, kMostInFlight + std::max(report.longest_ns, report.head_ns));
+  report.head_ns = std::clamp<Nanoseconds>(report.head_ns, 0, options.most_head);
+  report.outstanding_ns =
+      std::clamp<Nanoseconds>(report.outstanding_ns, 0,
+                              options.most_in_flight + std::max(report.longest_ns, report.head_ns));
   return report;
 }
 
 }  // namespace
+
+ArbiterOptions slowed(const ArbiterOptions& options, double factor) {
+  return scaled(options, factor);
+}
 
 Arbiter::Arbiter(const GpuTerms& terms, const ArbiterOptions& options)
     : gpu_(terms), options_(options) {}
@@ -97,7 +96,7 @@ void Arbiter::ban(Nanoseconds now, std::size_t index, Nanoseconds time) {
 void Arbiter::read_reports(Nanoseconds now, std::span<const TenantReport> reports) {
   for (std::size_t i = 0; i < tenants_.size() && i < reports.size(); ++i) {
     Tenant& tenant = tenants_[i];
-    tenant.report = bounded(reports[i], now);
+    tenant.report = bounded(reports[i], now, options_);
     tenant.last_activity = tenant.report.last_activity(now);
   }
 }
@@ -168,7 +167,7 @@ bool Arbiter::grabs(const Tenant& tenant) const {
 
 Nanoseconds Arbiter::release_time() const {
   if (!gpu_.release_auto) return gpu_.release;
-  return std::clamp(4 * longest_offline_kernel(), kLeastRelease, kMostRelease);
+  return std::clamp(4 * longest_offline_kernel(), options_.least_release, options_.most_release);
 }
 
 // Online tenants are never limited. While one works, and `release` after, all others are closed.
@@ -239,13 +238,20 @@ void Arbiter::cut_window(Nanoseconds now, const Tenant& newcomer) {
 
 // Whoever waits has a timer, whatever message is lost.
 void Arbiter::wake_for_waiting(Nanoseconds now) {
-  for (const Tenant& tenant : tenants_) {
-    if (!tenant.present || tenant.report.waiting == 0) continue;
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    const Tenant& tenant = tenants_[i];
+    if (!tenant.present) continue;
+    const bool has_turn = static_cast<int>(i) == holder_ || static_cast<int>(i) == successor_;
+    // Else an idle tenant would count as active, and save up, until something else happens.
+    if (tenant.active && !has_turn && !has_work(tenant)) {
+      wake_by(std::max(now + options_.least_poll, tenant.last_activity + options_.stays_active));
+    }
+    if (tenant.report.waiting == 0) continue;
     wake_by(now + options_.backstop);
     if (banned(tenant, now)) wake_by(tenant.banned_until);
     if (throttled(tenant, 0)) {
       const double rate = tenant.share.percent / 100.0;
-      wake_by(now + std::max<Nanoseconds>(20 * kMicrosecond,
+      wake_by(now + std::max<Nanoseconds>(options_.least_poll,
                                           static_cast<Nanoseconds>(-tenant.cap_credit / rate) -
                                               tenant.report.lead_ns));
     }

@@ -24,7 +24,8 @@
 
 namespace aliquot::gate {
 
-// Times of the algorithm. A host whose wakes take longer than 100 us needs quantum = 200 wakes.
+// Times of the algorithm, and nothing else: slow motion scales them all. A host whose wakes take
+// longer than 100 us needs quantum = 200 wakes.
 struct ArbiterOptions {
   Nanoseconds least_quantum = 5 * kMillisecond;
   Nanoseconds most_quantum = 10 * kMillisecond;
@@ -37,13 +38,33 @@ struct ArbiterOptions {
   Nanoseconds filler = 1 * kMillisecond;
   Nanoseconds stays_active = 5 * kMillisecond;  // after its last work
   Nanoseconds unused_grant = 5 * kMillisecond;  // revoked then
+  Nanoseconds first_ban = 2 * kMillisecond;     // doubles with each unused grant in a row
   Nanoseconds longest_ban = 1 * kSecond;
   Nanoseconds keeps_lag = 100 * kMillisecond;  // who comes back sooner gets all it was owed
   Nanoseconds most_credit = 10 * kMillisecond;
   Nanoseconds most_debt = 1 * kSecond;  // times the share
   Nanoseconds backstop = 100 * kMillisecond;
   Nanoseconds cut_to = 2 * kMillisecond;  // a window that a newcomer with a claim cuts short
+  Nanoseconds end_when_joined = 200 * kMicrosecond;  // of a window that had no end
+  Nanoseconds timer_slack = 10 * kMicrosecond;       // a wake so much early is in time
+  Nanoseconds drain_poll = 500 * kMicrosecond;
+  Nanoseconds least_poll = 20 * kMicrosecond;
+  Nanoseconds drain_patience = 10 * kMillisecond;  // and twice the longest kernel
+  Nanoseconds least_release = 2 * kMillisecond;    // automatic release
+  Nanoseconds most_release = 100 * kMillisecond;
+  Nanoseconds check_every = 10 * kMillisecond;  // of a holder's reports against the clock
+  Nanoseconds check_slack = 100 * kMicrosecond;
+  // What an untrusted report may say at most. Longer kernels exist, but say so only by running: a
+  // claim must not buy a longer window.
+  Nanoseconds most_kernel = 100 * kMillisecond;
+  Nanoseconds most_in_flight = 1'200 * kMicrosecond;  // and one kernel
+  Nanoseconds most_lead = 5 * kMillisecond;
+  Nanoseconds most_start_ahead = 2 * kMillisecond;
+  Nanoseconds most_head = 1 * kSecond;
 };
+
+// For a machine slowed by `factor` (10: a tenth of the speed).
+ArbiterOptions slowed(const ArbiterOptions& options, double factor);
 
 struct Account {
   Nanoseconds charged_ns = 0;

@@ -9,8 +9,6 @@ namespace {
 
 // A holder that reports less than this of its window's wall clock is charged all of it.
 constexpr double kBelievedFraction = 0.9;
-constexpr double kBelievedSlackNs = 100e3;
-constexpr double kCheckEveryNs = 10e6;
 
 }  // namespace
 
@@ -62,10 +60,11 @@ void Arbiter::read_use(Nanoseconds now, double wall) {
 // False reports do not pay: over a window the holder is charged the wall clock if it reports
 // clearly less.
 void Arbiter::check_holder(double wall) {
-  if (check_.tenant != kNobody &&
-      (check_.tenant != holder_ || check_.start != window_start_ || check_.wall > kCheckEveryNs)) {
+  if (check_.tenant != kNobody && (check_.tenant != holder_ || check_.start != window_start_ ||
+                                   check_.wall > static_cast<double>(options_.check_every))) {
     Tenant& checked = tenants_[static_cast<std::size_t>(check_.tenant)];
-    const double believed = check_.wall * kBelievedFraction - kBelievedSlackNs;
+    const double believed =
+        check_.wall * kBelievedFraction - static_cast<double>(options_.check_slack);
     if (checked.present && check_.reported < believed) {
       ++checked.account.false_reports;
       charge(static_cast<std::size_t>(check_.tenant), std::llround(check_.wall - check_.reported));

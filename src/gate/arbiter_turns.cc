@@ -8,11 +8,6 @@ namespace aliquot::gate {
 namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
-constexpr Nanoseconds kTimerSlack = 10 * kMicrosecond;  // a wake so much early is in time
-constexpr Nanoseconds kEndWhenJoined = 200 * kMicrosecond;
-constexpr Nanoseconds kDrainPoll = 500 * kMicrosecond;
-constexpr Nanoseconds kLeastPoll = 20 * kMicrosecond;
-constexpr Nanoseconds kDrainPatience = 10 * kMillisecond;  // and twice the longest kernel
 
 }  // namespace
 
@@ -24,7 +19,7 @@ void Arbiter::take_turns(Nanoseconds now) {
     if (holder_ == kNobody && !chose(now)) return;
     if (!passed_on(now)) return;
   }
-  wake_by(now + kLeastPoll);
+  wake_by(now + options_.least_poll);
 }
 
 bool Arbiter::has_work(const Tenant& tenant) const {
@@ -149,7 +144,8 @@ void Arbiter::drop_unused(Nanoseconds now, std::size_t index) {
   Tenant& tenant = tenants_[index];
   tenant.unused = std::min<std::uint32_t>(tenant.unused + 1, 16);
   ++tenant.account.unused_grants;
-  tenant.banned_until = now + std::min(options_.longest_ban, kMillisecond << tenant.unused);
+  tenant.banned_until =
+      now + std::min(options_.longest_ban, options_.first_ban << (tenant.unused - 1));
   close(now, index);
   set_active(now, index, false);
 }
@@ -217,22 +213,22 @@ bool Arbiter::passed_on(Nanoseconds now) {
   if (!window.limited) {
     // Somebody has come: what is in flight runs out, then it is decided.
     window.limited = true;
-    window.end = now + kEndWhenJoined;
+    window.end = now + options_.end_when_joined;
     window.beside_online = online_present_;
     note_change(index);
   }
   const bool blocked = holder.report.waiting > 0 || !window.open;
   const Nanoseconds left = holder.report.work_left(now);
-  const bool uncertain = holder.report.in_flight > 0 &&
-                         holder.report.tail_deviation_ns > options_.uncertain &&
-                         now - holder.closed_at < kDrainPatience + 2 * holder.report.longest_ns;
+  const bool uncertain =
+      holder.report.in_flight > 0 && holder.report.tail_deviation_ns > options_.uncertain &&
+      now - holder.closed_at < options_.drain_patience + 2 * holder.report.longest_ns;
   if (!window.open && uncertain) {
-    wake_by(now + std::max(kDrainPoll, left));
+    wake_by(now + std::max(options_.drain_poll, left));
     return false;
   }
   const Nanoseconds rest = blocked ? now + left : std::max(now + left, window.end);
   const Nanoseconds lead = longest_lead(now);
-  if (now < rest - lead - kTimerSlack) {
+  if (now < rest - lead - options_.timer_slack) {
     wake_by(rest - lead);
     return false;
   }
@@ -258,22 +254,23 @@ bool Arbiter::hand_over(Nanoseconds now, Nanoseconds rest) {
       holder_ = kNobody;
       return true;
     }
-    wake_by(now + std::max(kLeastPoll, holder.report.work_left(now)));
+    wake_by(now + std::max(options_.least_poll, holder.report.work_left(now)));
     return false;
   }
   Tenant& successor = tenants_[static_cast<std::size_t>(next)];
   const Nanoseconds lead = std::max(options_.least_lead, successor.report.lead_ns);
-  if (now < rest - lead - kTimerSlack) {
+  if (now < rest - lead - options_.timer_slack) {
     wake_by(rest - lead);
     return false;
   }
   const bool uncertain =
       holder.report.in_flight > 0 && holder.report.tail_deviation_ns > options_.uncertain;
   const bool patient =
-      holder.window.open || now - holder.closed_at < kDrainPatience + 2 * holder.report.longest_ns;
+      holder.window.open ||
+      now - holder.closed_at < options_.drain_patience + 2 * holder.report.longest_ns;
   if (uncertain && patient) {
     close(now, index);
-    wake_by(now + std::max(kDrainPoll, holder.report.work_left(now)));
+    wake_by(now + std::max(options_.drain_poll, holder.report.work_left(now)));
     return false;
   }
   successor_ = next;

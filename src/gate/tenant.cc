@@ -1,11 +1,9 @@
 #include "gate/tenant.h"
 
+#include "gate/scaled.h"
+
 namespace aliquot::gate {
 namespace {
-
-constexpr Nanoseconds kLeadCounts = 5 * kMillisecond;    // a longer one was no readiness to launch
-constexpr Nanoseconds kOverlapAfter = 2 * kMillisecond;  // measured work between two looks
-constexpr Nanoseconds kStartAhead = 2 * kMillisecond;    // an announced start is believed so far
 
 template <typename T>
 T smaller(T a, T b) {
@@ -17,6 +15,10 @@ T larger(T a, T b) {
 }
 
 }  // namespace
+
+TenantOptions slowed(const TenantOptions& options, double factor) {
+  return scaled(options, factor);
+}
 
 Nanoseconds TenantGate::estimate(std::uint64_t key) const {
   const Nanoseconds known = estimates_.of(key).duration_ns;
@@ -89,7 +91,7 @@ bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t k
                      (last_launch_ == 0 || now - larger(last_launch_, since_) >= options_.silence);
   if (in_flight_++ == 0) {
     // After a take-over the device is still busy with the work of the tenant before.
-    since_ = larger(now, smaller(window.start, now + kStartAhead));
+    since_ = larger(now, smaller(window.start, now + options_.start_ahead));
     outstanding_ns_ = 0;
   }
   outstanding_ns_ += estimate_ns;
@@ -98,7 +100,7 @@ bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t k
   last_launch_ = now;
   if (!first || !window.limited) return burst;
   const Nanoseconds lead = now - window.opened_at;
-  if (lead < kLeadCounts) lead_ns_ = (lead_ns_ * 4 + lead) / 5;
+  if (lead < options_.lead_counts) lead_ns_ = (lead_ns_ * 4 + lead) / 5;
   return true;
 }
 
@@ -119,7 +121,7 @@ void TenantGate::completed(Nanoseconds at, std::uint32_t count, Nanoseconds esti
 void TenantGate::measured(std::uint64_t key, Nanoseconds duration_ns) {
   estimates_.measured(key, duration_ns);
   durations_ns_ += duration_ns;
-  if (durations_ns_ < kOverlapAfter) return;
+  if (durations_ns_ < options_.overlap_after) return;
   const Nanoseconds busy =
       busy_ns_ + (busy_since_ > 0 ? larger<Nanoseconds>(0, since_ - busy_since_) : 0);
   const double ratio =

@@ -26,11 +26,20 @@ struct TenantOptions {
   Nanoseconds unknown_kernel = 5 * kMillisecond;      // estimate before the first measurement
   Nanoseconds mark_alone = 1 * kMillisecond;          // work between two looks at the clock
   Nanoseconds silence = 150 * kMicrosecond;           // idle so long: the broker is told
+  Nanoseconds ask_again = 50 * kMillisecond;          // at the gate: the broker is woken anew
+  Nanoseconds first_lead = 80 * kMicrosecond;         // assumed before the first window
+  Nanoseconds lead_counts = 5 * kMillisecond;         // a longer one was no readiness to launch
+  Nanoseconds overlap_after = 2 * kMillisecond;       // measured work between two looks at overlap
+  Nanoseconds start_ahead = 2 * kMillisecond;         // an announced start is believed so far
 };
+
+// For a machine slowed by `factor` (10: a tenth of the speed).
+TenantOptions slowed(const TenantOptions& options, double factor);
 
 class TenantGate {
  public:
-  explicit TenantGate(const TenantOptions& options = {}) : options_(options) {}
+  explicit TenantGate(const TenantOptions& options = {})
+      : options_(options), lead_ns_(options.first_lead) {}
 
   enum class Answer : std::uint8_t {
     kGo,
@@ -117,7 +126,7 @@ class TenantGate {
   Nanoseconds last_launch_ = 0;
   std::uint32_t used_number_ = 0;  // the window whose free kernel was taken
   Nanoseconds tail_deviation_ns_ = 0;
-  Nanoseconds lead_ns_ = 80 * kMicrosecond;
+  Nanoseconds lead_ns_;
   Nanoseconds busy_ns_ = 0;
   Nanoseconds busy_since_ = 0;
   // Streams overlap: time passes slower than durations add up.

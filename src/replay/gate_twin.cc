@@ -7,9 +7,7 @@
 namespace aliquot::replay {
 namespace {
 
-constexpr Nanoseconds kSampleEvery = 10 * kMillisecond;
 constexpr Nanoseconds kLeastTimer = 1 * kMicrosecond;
-constexpr Nanoseconds kStartSpread = 1 * kMillisecond;
 
 }  // namespace
 
@@ -145,15 +143,16 @@ void GateTwin::sample() {
     if (now_ <= options_.warmup) tenant.longest_wait = 0;
     tenant.samples.push_back(static_cast<double>(device_time(tenant)) / 1e6);
   }
-  push(now_ + kSampleEvery, What::kSample, 0);
+  push(now_ + options_.sample_every, What::kSample, 0);
 }
 
 double GateTwin::share(std::size_t tenant, Nanoseconds from, Nanoseconds to) const {
   const std::vector<double>& samples = tenants_[tenant].samples;
-  const auto first = static_cast<std::size_t>(from / kSampleEvery);
+  const auto first = static_cast<std::size_t>(from / options_.sample_every);
   const std::size_t last =
-      std::min(static_cast<std::size_t>(to / kSampleEvery), samples.size() - 1);
-  return 100.0 * (samples[last] - samples[first]) / (static_cast<double>(last - first) * 10.0);
+      std::min(static_cast<std::size_t>(to / options_.sample_every), samples.size() - 1);
+  const double period_ms = static_cast<double>(options_.sample_every) / 1e6;
+  return 100.0 * (samples[last] - samples[first]) / (static_cast<double>(last - first) * period_ms);
 }
 
 double GateTwin::busy_percent() const {
@@ -204,7 +203,8 @@ void GateTwin::join(std::size_t index) {
       thread_of_stream_.resize(
           std::max<std::size_t>(thread_of_stream_.size(), thread.stream.slot + 1));
       thread_of_stream_[thread.stream.slot] = id;
-      wake(id, static_cast<Nanoseconds>(uniform(work_random_) * kStartSpread));
+      wake(id, static_cast<Nanoseconds>(uniform(work_random_) *
+                                        static_cast<double>(options_.host.start_spread)));
     }
   }
   notify();

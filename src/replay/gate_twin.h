@@ -48,6 +48,14 @@ class GateTwin {
     observer_ = observer;
     observer_context_ = context;
   }
+  // How long the tenant has waited at the gate by now; 0: it does not.
+  Nanoseconds waiting_for(std::size_t tenant) const {
+    const Nanoseconds since = tenants_[tenant].waiting_since;
+    return since < 0 ? 0 : now_ - since;
+  }
+  Nanoseconds broker_wakes_at() const { return broker_at_; }
+  bool present(std::size_t tenant) const { return tenants_[tenant].present; }
+  std::size_t slot(std::size_t tenant) const { return tenants_[tenant].slot; }
   const gate::Arbiter& arbiter() const { return arbiter_; }
   const std::vector<gate::TenantReport>& reports() const { return reports_; }
 

@@ -58,6 +58,7 @@ struct TwinTenant {
   gate::TenantTerms resized;
   Cheat cheat = Cheat::kNone;
   double report_factor = 1.0;
+  double wait_probability = 0;  // before a launch: wait for some other stream, whosever it is
   Nanoseconds stops_at = engine::kNever;  // as by SIGSTOP: launches no more, says so nowhere
 };
 
@@ -70,7 +71,10 @@ struct HostModel {
   Nanoseconds event = 1'500;
   Nanoseconds sync_wake = 8 * kMicrosecond;
   Nanoseconds drain_seen = 15 * kMicrosecond;
-  double noise = 0.02;  // of measured durations
+  Nanoseconds event_per = 50 * kMicrosecond;  // of work
+  Nanoseconds timer_call = 2 * kMicrosecond;
+  Nanoseconds start_spread = 1 * kMillisecond;  // between threads that begin together
+  double noise = 0.02;                          // of measured durations
 };
 
 struct TwinOptions {
@@ -83,7 +87,12 @@ struct TwinOptions {
   double lost_wakes = 0;  // of the wakes of the broker, for the tests of lost messages
   Nanoseconds duration = 11 * kSecond;
   Nanoseconds warmup = 1 * kSecond;
+  Nanoseconds sample_every = 10 * kMillisecond;
   std::uint64_t seed = 1;
 };
+
+// The same machine, host and gate with every time `factor` as long.
+TwinOptions slowed(const TwinOptions& options, double factor);
+TwinTenant slowed(const TwinTenant& tenant, double factor);
 
 }  // namespace aliquot::replay

@@ -7,8 +7,6 @@
 namespace aliquot::replay {
 namespace {
 
-constexpr Nanoseconds kEventPer = 50 * kMicrosecond;  // of work, one event
-constexpr Nanoseconds kTimerCall = 2 * kMicrosecond;
 constexpr Nanoseconds kLongestPareto = 50 * kMillisecond;
 constexpr std::size_t kDriverQueue = 1000;  // launches that a stream takes before it blocks
 
@@ -48,6 +46,11 @@ void GateTwin::resume(std::size_t id) {
   Thread& thread = threads_[id];
   Tenant& tenant = tenants_[thread.tenant];
   if (thread.state == State::kOff) return;
+  if (thread.state == State::kAtGate) {
+    notify();
+    push(now_ + options_.tenant.ask_again, What::kThread, id, ++thread.generation);
+    return;
+  }
   if (thread.state == State::kSubmitting) submit(id);
   if (thread.state == State::kInLimiter) tenant.gate.leave_launch();
   thread.state = State::kRunning;
@@ -132,13 +135,14 @@ void GateTwin::attempt(std::size_t id) {
       return;
     case gate::TenantGate::Answer::kLimiter:
       thread.state = State::kInLimiter;
-      after = said.wait_ns + host_wake() / 2 + kTimerCall;
+      after = said.wait_ns + host_wake() / 2 + options_.host.timer_call;
       break;
     case gate::TenantGate::Answer::kGo:
       thread.state = State::kSubmitting;
       after = options_.host.launch;
       if (options_.gated && tenant.window.limited) {
-        const double events = std::min(1.0, static_cast<double>(thread.next.estimate) / kEventPer);
+        const double events = std::min(1.0, static_cast<double>(thread.next.estimate) /
+                                                static_cast<double>(options_.host.event_per));
         after += static_cast<Nanoseconds>(static_cast<double>(options_.host.event) * events);
       }
       if (tenant.waiting_since >= 0) {
@@ -157,6 +161,8 @@ void GateTwin::wait_at_gate(std::size_t id) {
   tenant.gate.wait_at_gate();
   if (tenant.waiting_since < 0) tenant.waiting_since = now_;
   if (tenant.gate.report().waiting == 1) notify();
+  // A wait is bounded: whatever message is lost, the broker hears of it again.
+  push(now_ + options_.tenant.ask_again, What::kThread, id, ++threads_[id].generation);
 }
 
 void GateTwin::submit(std::size_t id) {
@@ -176,6 +182,11 @@ void GateTwin::submit(std::size_t id) {
   ++tenant.launches;
   thread.next.duration = 0;
   if (thread.burst_left > 0) --thread.burst_left;
+  if (spec.wait_probability > 0 && uniform(work_random_) < spec.wait_probability) {
+    const engine::StreamId other =
+        threads_[static_cast<std::size_t>(work_random_() % threads_.size())].stream;
+    engine_.submit(now_, thread.stream, engine::wait_for(other, engine_.submitted(other)));
+  }
   engine_.submit(now_, thread.stream, work);
   take_notices();
   if (news) notify();

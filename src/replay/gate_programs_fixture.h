@@ -1,0 +1,146 @@
+// Random machines for the gate's property tests: tenants of every kind under every policy, lost
+// wakes, streams that wait for each other across tenants. Test support only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "replay/gate_twin.h"
+
+namespace aliquot::replay {
+
+struct RandomMachine {
+  TwinOptions options;
+  std::vector<TwinTenant> tenants;
+};
+
+inline TwinTenant random_tenant(std::mt19937_64& random, const gate::GpuTerms& gpu) {
+  const auto below = [&](std::uint64_t n) { return static_cast<int>(random() % n); };
+  constexpr Nanoseconds kLengths[] = {50 * kMicrosecond, 200 * kMicrosecond, 1 * kMillisecond,
+                                      5 * kMillisecond, 20 * kMillisecond};
+  TwinTenant tenant;
+  tenant.terms.weight = 1 + static_cast<std::uint32_t>(below(4));
+  if (below(2) == 0) tenant.terms.cores_percent = 5 + below(30);
+  if (below(6) == 0) tenant.terms.share_class = gate::ShareClass::kOnline;
+  tenant.terms.capped = tenant.terms.cores_percent > 0 && below(6) == 0;
+  tenant.terms.priority = static_cast<std::uint32_t>(below(2));
+  tenant.processes = 1 + below(2);
+  tenant.threads = 1 + below(3);
+  tenant.width_eighths = below(2) == 0 ? 8 : 4;
+  tenant.depth = 1 << below(8);
+  tenant.graph_nodes = below(5) == 0 ? 10 : 1;
+  const int classes = 1 + below(2);
+  for (int i = 0; i < classes; ++i) {
+    const int longest = tenant.graph_nodes > 1 ? 3 : 5;
+    tenant.mix.classes.push_back(
+        {kLengths[below(static_cast<std::uint64_t>(longest))], 1.0 / classes});
+  }
+  tenant.mix.sigma = below(3) == 0 ? 0.3 : 0;
+  if (below(3) == 0) {
+    tenant.behaviour = below(2) == 0 ? Behaviour::kRequests : Behaviour::kTraining;
+    tenant.requests_per_second = 5 + below(100);
+    tenant.burst_kernels = 1 + below(30);
+    tenant.gap = below(20) * kMillisecond;
+  }
+  tenant.arrives = below(3) == 0 ? below(1000) * kMillisecond : 0;
+  if (below(4) == 0) tenant.leaves = tenant.arrives + (1 + below(2000)) * kMillisecond;
+  if (below(4) == 0) {
+    tenant.resized_at = tenant.arrives + below(2000) * kMillisecond;
+    tenant.resized = tenant.terms;
+    tenant.resized.weight = 1 + static_cast<std::uint32_t>(below(gpu.max_inst));
+    if (tenant.resized_at >= tenant.leaves) tenant.resized_at = engine::kNever;
+  }
+  tenant.wait_probability = below(3) == 0 ? 0.3 : 0;
+  if (below(15) == 0) tenant.cheat = Cheat::kPhantomDemand;
+  if (below(15) == 0) tenant.stops_at = below(2000) * kMillisecond;
+  return tenant;
+}
+
+inline RandomMachine random_machine(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t n) { return static_cast<int>(random() % n); };
+  constexpr gate::Policy kPolicies[] = {
+      gate::Policy::kFair,  gate::Policy::kPreemptive, gate::Policy::kWeighted,
+      gate::Policy::kFixed, gate::Policy::kSoft,       gate::Policy::kBurst,
+      gate::Policy::kBurst, gate::Policy::kBestEffort, gate::Policy::kNative};
+  RandomMachine machine;
+  machine.options.terms.policy = kPolicies[below(std::size(kPolicies))];
+  machine.options.terms.prio_ratio = below(2) == 0 ? 80 : 0;
+  machine.options.terms.release = (1 + below(100)) * kMillisecond;
+  machine.options.terms.release_auto = below(3) == 0;
+  machine.options.duration = 2'500 * kMillisecond;
+  machine.options.warmup = 0;
+  machine.options.seed = seed;
+  machine.options.lost_wakes = below(3) == 0 ? 0.3 : 0;
+  const int tenants = 1 + below(6);
+  for (int i = 0; i < tenants; ++i) {
+    machine.tenants.push_back(random_tenant(random, machine.options.terms));
+  }
+  return machine;
+}
+
+// What must hold after each step of the broker.
+inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
+  const std::uint64_t seed = *static_cast<const std::uint64_t*>(context);
+  const gate::Arbiter& arbiter = twin.arbiter();
+  int limited = 0;
+  int alone = 0;
+  bool waiting = false;
+  for (std::size_t slot = 0; slot < arbiter.slots(); ++slot) {
+    if (!arbiter.present(slot)) continue;
+    const gate::Window& window = arbiter.window(slot);
+    const gate::TenantReport& report = twin.reports()[slot];
+    if (window.open) ++(window.limited ? limited : alone);
+    waiting = waiting || (report.waiting > 0 && !window.open);
+  }
+  // I3: a holder and a successor at most, beside online tenants and a native GPU's.
+  EXPECT_LE(limited, 2) << "seed " << seed << " at " << now;
+  // I5: somebody waits, so something will happen.
+  if (waiting) {
+    EXPECT_LE(twin.broker_wakes_at() - now, 110 * kMillisecond) << "seed " << seed << " at " << now;
+  }
+}
+
+// Longest time that the tenant may stand at the gate (I9), with what a ban adds.
+inline Nanoseconds longest_allowed_wait(const RandomMachine& machine, const GateTwin& twin,
+                                        std::size_t tenant) {
+  double kernel = 0;
+  for (const TwinTenant& other : machine.tenants) {
+    for (const KernelMix::Class& kind : other.mix.classes) {
+      kernel = std::max(kernel, static_cast<double>(kind.duration_ns * other.graph_nodes) *
+                                    (1 + 3 * other.mix.sigma));
+    }
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < machine.tenants.size(); ++i) {
+    if (twin.present(i)) sum += twin.arbiter().share(twin.slot(i)).percent;
+  }
+  const double share = twin.arbiter().share(twin.slot(tenant)).percent / std::max(100.0, sum);
+  return std::max(kSecond, static_cast<Nanoseconds>(2 * kernel / share)) + 200 * kMillisecond;
+}
+
+inline void run_random_machine(std::uint64_t seed) {
+  const RandomMachine machine = random_machine(seed);
+  GateTwin twin(machine.options, machine.tenants);
+  std::uint64_t context = seed;
+  twin.observe(check_step, &context);
+  twin.run();
+  const bool grabbed = machine.options.terms.prio_ratio == 0 &&
+                       std::ranges::any_of(machine.tenants, [](const TwinTenant& tenant) {
+                         return tenant.terms.share_class == gate::ShareClass::kOnline;
+                       });
+  for (std::size_t i = 0; i < machine.tenants.size(); ++i) {
+    const TwinTenant& tenant = machine.tenants[i];
+    // What was stopped does not take what it is given.
+    if (!twin.present(i) || tenant.cheat != Cheat::kNone) continue;
+    if (tenant.stops_at != engine::kNever) continue;
+    if (grabbed && tenant.terms.share_class == gate::ShareClass::kOffline) continue;
+    const Nanoseconds allowed = longest_allowed_wait(machine, twin, i);
+    EXPECT_LE(std::max(twin.waiting_for(i), twin.longest_wait(i)), allowed)
+        << "tenant " << i << " seed " << seed;
+  }
+}
+
+}  // namespace aliquot::replay
