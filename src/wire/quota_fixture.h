@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "wire/grant.h"
@@ -22,6 +23,8 @@ struct QuotaFixture {
     for (auto& gpu : grant.gpu) gpu.memory_limit_bytes = limit;
   }
   ~QuotaFixture() { munmap(base, bytes); }
+  // Back to an empty ledger.
+  void clear() const { std::memset(&view.header(), 0, bytes - sizeof(Grant)); }
   QuotaFixture(const QuotaFixture&) = delete;
   QuotaFixture& operator=(const QuotaFixture&) = delete;
 
