@@ -16,9 +16,6 @@
 namespace aliquot::wire {
 namespace {
 
-// One blocking step never takes longer; the patience is checked between steps.
-constexpr unsigned kStepMs = 250;
-
 std::uint64_t now_ms() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -59,11 +56,11 @@ struct Descriptors {
 
 // Connects blocking: a non-blocking connect to a full backlog leaves nothing to poll for. A path
 // too long for sockaddr_un goes through a descriptor of the directory.
-int connect_to(const char* directory, unsigned step_ms) {
+int connect_to(const char* directory, unsigned timeout_ms) {
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
-  const timeval limit{static_cast<time_t>(step_ms / 1000),
-                      static_cast<suseconds_t>(step_ms % 1000 * 1000)};
+  const timeval limit{static_cast<time_t>(timeout_ms / 1000),
+                      static_cast<suseconds_t>(timeout_ms % 1000 * 1000)};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   sockaddr_un address{};
@@ -125,8 +122,8 @@ bool receive_reply(int fd, BrokerReply& reply, Descriptors& descriptors) {
 // One connection, one question; answers a challenge on the way. Returns the connection, or -1 when
 // nobody answered: end of file and refusal alike mean that a broker has gone and another comes.
 int ask_once(const char* directory, TenantRequest request, BrokerReply& reply,
-             Descriptors& descriptors, unsigned step_ms) {
-  const int fd = connect_to(directory, step_ms);
+             Descriptors& descriptors, unsigned timeout_ms) {
+  const int fd = connect_to(directory, timeout_ms);
   if (fd < 0) return -1;
   for (int rounds = 0; rounds < 2; ++rounds) {
     if (!send_request(fd, request) || !receive_reply(fd, reply, descriptors)) break;
@@ -145,9 +142,10 @@ int ask(const char* directory, const TenantRequest& request, BrokerReply& reply,
   long pause_us = 200;
   for (;;) {
     const std::uint64_t spent = now_ms() - start;
-    const std::uint64_t left = patience_ms > spent ? patience_ms - spent : 1;
-    const unsigned step = left < kStepMs ? static_cast<unsigned>(left) : kStepMs;
-    const int fd = ask_once(directory, request, reply, descriptors, step);
+    // All that is left: a broker that dies ends the wait by itself, and one that is slow must not
+    // lose our place in its queue.
+    const unsigned left = patience_ms > spent ? static_cast<unsigned>(patience_ms - spent) : 1;
+    const int fd = ask_once(directory, request, reply, descriptors, left);
     if (fd >= 0 && reply.answer != Answer::kBusy) return fd;
     if (fd >= 0) {
       descriptors.close_all();
