@@ -41,8 +41,8 @@ nvmlReturn_t remote_end(Ask ask, nvmlDevice_t device, unsigned link, nvmlPciInfo
   const nvmlReturn_t result = ask(device, link, &end);
   if (result != NVML_SUCCESS) return result;
   nvmlDevice_t gpu = nullptr;
-  const char* bus_id = end.bus_id[0] != 0 ? end.bus_id : end.bus_id_legacy;
-  if (real::nvmlDeviceGetHandleByPciBusId_v2(bus_id, &gpu) == NVML_SUCCESS &&
+  if (end.bus_id[0] == 0) __builtin_memcpy(end.bus_id, end.bus_id_legacy, sizeof end.bus_id_legacy);
+  if (real::nvmlDeviceGetHandleByPciBusId_v2(end.bus_id, &gpu) == NVML_SUCCESS &&
       !nvml_view::is_leased(gpu))
     return NVML_ERROR_NOT_FOUND;
   *pci = end;
