@@ -81,10 +81,25 @@ inline RandomMachine random_machine(std::uint64_t seed) {
   return machine;
 }
 
+struct Watch {
+  std::uint64_t seed = 0;
+  std::vector<double> least_share;  // by tenant, of what all present are promised together
+};
+
 // What must hold after each step of the broker.
 inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
-  const std::uint64_t seed = *static_cast<const std::uint64_t*>(context);
+  Watch& watch = *static_cast<Watch*>(context);
+  const std::uint64_t seed = watch.seed;
   const gate::Arbiter& arbiter = twin.arbiter();
+  double sum = 0;
+  for (std::size_t slot = 0; slot < arbiter.slots(); ++slot) {
+    if (arbiter.present(slot)) sum += arbiter.share(slot).percent;
+  }
+  for (std::size_t i = 0; i < watch.least_share.size(); ++i) {
+    if (!twin.present(i)) continue;
+    const double share = arbiter.share(twin.slot(i)).percent / std::max(100.0, sum);
+    watch.least_share[i] = std::min(watch.least_share[i], share);
+  }
   int limited = 0;
   int alone = 0;
   bool waiting = false;
@@ -103,9 +118,8 @@ inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
   }
 }
 
-// Longest time that the tenant may stand at the gate (I9), with what a ban adds.
-inline Nanoseconds longest_allowed_wait(const RandomMachine& machine, const GateTwin& twin,
-                                        std::size_t tenant) {
+// Longest time that a tenant with this share may stand at the gate (I9).
+inline Nanoseconds longest_allowed_wait(const RandomMachine& machine, double share) {
   double kernel = 0;
   for (const TwinTenant& other : machine.tenants) {
     for (const KernelMix::Class& kind : other.mix.classes) {
@@ -113,19 +127,14 @@ inline Nanoseconds longest_allowed_wait(const RandomMachine& machine, const Gate
                                     (1 + 3 * other.mix.sigma));
     }
   }
-  double sum = 0;
-  for (std::size_t i = 0; i < machine.tenants.size(); ++i) {
-    if (twin.present(i)) sum += twin.arbiter().share(twin.slot(i)).percent;
-  }
-  const double share = twin.arbiter().share(twin.slot(tenant)).percent / std::max(100.0, sum);
   return std::max(kSecond, static_cast<Nanoseconds>(2 * kernel / share)) + 200 * kMillisecond;
 }
 
 inline void run_random_machine(std::uint64_t seed) {
   const RandomMachine machine = random_machine(seed);
   GateTwin twin(machine.options, machine.tenants);
-  std::uint64_t context = seed;
-  twin.observe(check_step, &context);
+  Watch watch{seed, std::vector<double>(machine.tenants.size(), 1.0)};
+  twin.observe(check_step, &watch);
   twin.run();
   const bool grabbed = machine.options.terms.prio_ratio == 0 &&
                        std::ranges::any_of(machine.tenants, [](const TwinTenant& tenant) {
@@ -137,7 +146,7 @@ inline void run_random_machine(std::uint64_t seed) {
     if (!twin.present(i) || tenant.cheat != Cheat::kNone) continue;
     if (tenant.stops_at != engine::kNever) continue;
     if (grabbed && tenant.terms.share_class == gate::ShareClass::kOffline) continue;
-    const Nanoseconds allowed = longest_allowed_wait(machine, twin, i);
+    const Nanoseconds allowed = longest_allowed_wait(machine, watch.least_share[i]);
     EXPECT_LE(std::max(twin.waiting_for(i), twin.longest_wait(i)), allowed)
         << "tenant " << i << " seed " << seed;
   }
