@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""usage: bench.py BUILD_DIR [--check] [--only PROGRAM] -- runs the benchmarks named in
+bench/thresholds.json, each of which prints one JSON object, and prints all figures as JSON.
+--check: also compares them with the thresholds; ends with 1 when one is missed.
+
+A figure is named by its place in the object: "shape.table_built_ms". A benchmark that ends with
+status 2 says that its run is not valid (a busy machine): it is tried up to three times.
+"""
+import argparse, json, pathlib, shlex, subprocess, sys
+
+INVALID, TRIES, LIMIT_S = 2, 3, 900
+
+
+def run(build, name, arguments):
+    program = build / "bin" / name
+    for attempt in range(1, TRIES + 1):
+        done = subprocess.run([program, *arguments], capture_output=True, text=True,
+                              timeout=LIMIT_S)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        if done.returncode != INVALID or attempt == TRIES:
+            sys.exit(f"bench: {name} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+        print(f"bench: {name}: run {attempt} was not valid, trying again", file=sys.stderr)
+
+
+def figure(document, path):
+    for key in path.split("."):
+        document = document[int(key) if isinstance(document, list) else key]
+    return document
+
+
+def misses(document, limits):
+    for limit in limits:
+        try:
+            value = figure(document, limit["figure"])
+        except (KeyError, IndexError, ValueError, TypeError):
+            yield f"{limit['figure']}: not among the figures"
+            continue
+        shown = f"{limit['figure']}: {value:g}"
+        if "at_most" in limit and not value <= limit["at_most"]:
+            yield f"{shown}, at most {limit['at_most']:g}"
+        if "at_least" in limit and not value >= limit["at_least"]:
+            yield f"{shown}, at least {limit['at_least']:g}"
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("build", type=pathlib.Path)
+    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("--only")
+    chosen = arguments.parse_args()
+    root = pathlib.Path(__file__).resolve().parent.parent
+    rows = json.loads((root / "bench/thresholds.json").read_text())
+
+    figures, missed = {}, []
+    for row in rows:
+        if chosen.only and row["program"] != chosen.only:
+            continue
+        print(f"bench: {row['program']}", file=sys.stderr, flush=True)
+        document = run(chosen.build, row["program"], shlex.split(row.get("arguments", "")))
+        figures[row["program"]] = document
+        missed += [f"{row['program']}: {miss}" for miss in misses(document, row["limits"])]
+    print(json.dumps(figures, indent=2))
+    for miss in missed:
+        print(f"bench: MISSED {miss}", file=sys.stderr)
+    if chosen.check:
+        print(f"bench: {'all thresholds held' if not missed else f'{len(missed)} missed'}",
+              file=sys.stderr)
+    return 1 if chosen.check and missed else 0
+
+
+sys.exit(main())

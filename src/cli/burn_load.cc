@@ -1,0 +1,221 @@
+#include "cli/burn_load.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "driver_abi/cuda_functions.h"
+
+namespace aliquot::cli {
+namespace {
+
+using driver_abi::Cuda;
+
+// Spins for a number of nanoseconds of the GPU's own timer; the simulator knows it by its name.
+constexpr const char* kSpinPtx = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry aliquot_spin(.param .u64 duration_ns)
+{
+  .reg .pred %done;
+  .reg .u64 %now, %start, %passed, %wanted;
+  ld.param.u64 %wanted, [duration_ns];
+  mov.u64 %start, %globaltimer;
+again:
+  mov.u64 %now, %globaltimer;
+  sub.u64 %passed, %now, %start;
+  setp.lt.u64 %done, %passed, %wanted;
+  @%done bra again;
+  ret;
+}
+)";
+
+class Driver {
+ public:
+  static Result<Driver> load(const std::string& path) {
+    Driver driver;
+    if (const char* reason = driver.real_.load(path.c_str(), &::dlsym))
+      return Error{Errc::kUnavailable, "load " + path + ": " + reason};
+    return driver;
+  }
+
+  // Calls row kId. A driver without the row answers as one that does not support it.
+  template <Cuda kId, typename... Arguments>
+  CUresult call(Arguments... arguments) const {
+    const auto function = driver_abi::function<kId>(real_);
+    return function == nullptr ? CUDA_ERROR_NOT_SUPPORTED : function(arguments...);
+  }
+
+  std::string name_of(CUresult result) const {
+    const char* name = nullptr;
+    call<Cuda::cuGetErrorName>(result, &name);
+    return name != nullptr ? name : "error " + std::to_string(static_cast<int>(result));
+  }
+
+  Error error(const char* what, CUresult result) const {
+    return {Errc::kUnavailable, std::string(what) + ": " + name_of(result)};
+  }
+
+ private:
+  driver_abi::RealCuda real_;
+};
+
+class Burn {
+ public:
+  Burn(const Driver& driver, const BurnRequest& request, const Clock& clock)
+      : driver_(driver), request_(request), clock_(clock) {}
+
+  Result<BurnReport> run() {
+    if (const Status open = open_gpu(); !open) return open.error();
+    take_memory();
+    std::size_t total = 0;
+    std::size_t free = 0;
+    driver_.call<Cuda::cuMemGetInfo_v2>(&free, &total);
+    report_.free_bytes_while_held = free;
+    const Status worked = request_.kernel > 0 ? launch_kernels() : hold();
+    for (const CUdeviceptr block : blocks_) driver_.call<Cuda::cuMemFree_v2>(block);
+    driver_.call<Cuda::cuDevicePrimaryCtxRelease_v2>(device_);
+    if (!worked) return worked.error();
+    return report_;
+  }
+
+ private:
+  Status open_gpu() {
+    if (const CUresult r = driver_.call<Cuda::cuInit>(0u); r != CUDA_SUCCESS)
+      return driver_.error("cuInit", r);
+    if (const CUresult r =
+            driver_.call<Cuda::cuDeviceGet>(&device_, static_cast<int>(request_.gpu));
+        r != CUDA_SUCCESS)
+      return driver_.error("cuDeviceGet", r);
+    std::array<char, 128> name{};
+    driver_.call<Cuda::cuDeviceGetName>(name.data(), static_cast<int>(name.size()), device_);
+    report_.gpu_name = name.data();
+    CUcontext context = nullptr;
+    if (const CUresult r = driver_.call<Cuda::cuDevicePrimaryCtxRetain>(&context, device_);
+        r != CUDA_SUCCESS)
+      return driver_.error("cuDevicePrimaryCtxRetain", r);
+    if (const CUresult r = driver_.call<Cuda::cuCtxSetCurrent>(context); r != CUDA_SUCCESS)
+      return driver_.error("cuCtxSetCurrent", r);
+    std::size_t total = 0;
+    std::size_t free = 0;
+    if (const CUresult r = driver_.call<Cuda::cuMemGetInfo_v2>(&free, &total); r != CUDA_SUCCESS)
+      return driver_.error("cuMemGetInfo", r);
+    report_.total_bytes = total;
+    report_.free_bytes = free;
+    return {};
+  }
+
+  void take_memory() {
+    while (report_.held_bytes < request_.memory_bytes) {
+      const std::uint64_t size =
+          std::min(request_.chunk_bytes, request_.memory_bytes - report_.held_bytes);
+      CUdeviceptr block = 0;
+      const CUresult r = driver_.call<Cuda::cuMemAlloc_v2>(&block, static_cast<std::size_t>(size));
+      if (r != CUDA_SUCCESS) {
+        report_.refusal = driver_.name_of(r);
+        return;
+      }
+      blocks_.push_back(block);
+      report_.held_bytes += size;
+    }
+  }
+
+  Status hold() const {
+    const Nanoseconds end = clock_.now() + request_.duration;
+    for (Nanoseconds left = request_.duration; left > 0; left = end - clock_.now())
+      ::usleep(static_cast<useconds_t>(std::min(left, kSecond / 2) / kMicrosecond) + 1);
+    return {};
+  }
+
+  Status launch_kernels() {
+    CUmodule module = nullptr;
+    if (const CUresult r = driver_.call<Cuda::cuModuleLoadData>(&module, kSpinPtx);
+        r != CUDA_SUCCESS)
+      return driver_.error("cuModuleLoadData", r);
+    if (const CUresult r =
+            driver_.call<Cuda::cuModuleGetFunction>(&kernel_, module, "aliquot_spin");
+        r != CUDA_SUCCESS)
+      return driver_.error("cuModuleGetFunction", r);
+    std::vector<CUstream> streams(std::max(request_.streams, 1u));
+    for (CUstream& stream : streams)
+      if (const CUresult r = driver_.call<Cuda::cuStreamCreate>(&stream, 1u); r != CUDA_SUCCESS)
+        return driver_.error("cuStreamCreate", r);
+    const Status launched = request_.graph_nodes > 0 ? drive_graphs(streams) : drive(streams);
+    for (const CUstream stream : streams) driver_.call<Cuda::cuStreamDestroy_v2>(stream);
+    driver_.call<Cuda::cuModuleUnload>(module);
+    return launched;
+  }
+
+  CUresult launch(CUstream stream) const {
+    auto length = static_cast<unsigned long long>(request_.kernel);
+    std::array<void*, 1> parameters{&length};
+    return driver_.call<Cuda::cuLaunchKernel>(kernel_, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream,
+                                              parameters.data(), nullptr);
+  }
+
+  // Keeps some milliseconds of work queued on every stream, until the time is over.
+  template <typename Launch>
+  Status drive_with(const std::vector<CUstream>& streams, unsigned kernels_each, Launch one) {
+    const Nanoseconds start = clock_.now();
+    const auto deep = static_cast<unsigned>(
+        std::clamp<Nanoseconds>(5 * kMillisecond / (request_.kernel * kernels_each), 1, 1000));
+    do {
+      for (unsigned i = 0; i < deep; ++i)
+        for (const CUstream stream : streams) {
+          if (const CUresult r = one(stream); r != CUDA_SUCCESS) return driver_.error("launch", r);
+          report_.kernels += kernels_each;
+        }
+      for (const CUstream stream : streams)
+        if (const CUresult r = driver_.call<Cuda::cuStreamSynchronize>(stream); r != CUDA_SUCCESS)
+          return driver_.error("cuStreamSynchronize", r);
+    } while (clock_.now() - start < request_.duration);
+    report_.kernel_time = clock_.now() - start;
+    return {};
+  }
+
+  Status drive(const std::vector<CUstream>& streams) {
+    return drive_with(streams, 1, [this](CUstream stream) { return launch(stream); });
+  }
+
+  Status drive_graphs(const std::vector<CUstream>& streams) {
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    driver_.call<Cuda::cuStreamBeginCapture_v2>(streams[0], CUstreamCaptureMode(1));
+    for (unsigned i = 0; i < request_.graph_nodes; ++i) (void)launch(streams[0]);
+    if (const CUresult r = driver_.call<Cuda::cuStreamEndCapture>(streams[0], &graph);
+        r != CUDA_SUCCESS)
+      return driver_.error("cuStreamEndCapture", r);
+    if (const CUresult r =
+            driver_.call<Cuda::cuGraphInstantiateWithFlags>(&executable, graph, 0ull);
+        r != CUDA_SUCCESS)
+      return driver_.error("cuGraphInstantiate", r);
+    const Status driven = drive_with(streams, request_.graph_nodes, [&](CUstream stream) {
+      return driver_.call<Cuda::cuGraphLaunch>(executable, stream);
+    });
+    driver_.call<Cuda::cuGraphExecDestroy>(executable);
+    driver_.call<Cuda::cuGraphDestroy>(graph);
+    return driven;
+  }
+
+  const Driver& driver_;
+  const BurnRequest& request_;
+  const Clock& clock_;
+  BurnReport report_;
+  CUdevice device_ = 0;
+  CUfunction kernel_ = nullptr;
+  std::vector<CUdeviceptr> blocks_;
+};
+
+}  // namespace
+
+Result<BurnReport> burn(const BurnRequest& request, const Clock& clock) {
+  const auto driver = Driver::load(request.libcuda);
+  if (!driver) return driver.error();
+  return Burn(*driver, request, clock).run();
+}
+
+}  // namespace aliquot::cli

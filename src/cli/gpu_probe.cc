@@ -1,0 +1,79 @@
+#include "cli/gpu_probe.h"
+
+#include "cli/surroundings.h"
+#include "model/quantity.h"
+#include "simdriver/presets.h"
+#include "topology/search.h"
+
+namespace aliquot::cli {
+
+// With lazy loading: 287 MB on a V100 and 426 MiB on Ada, as their users measured; above 400 MB on
+// A100 and H100. Rounded up, so that a context is rather over- than undercharged.
+std::uint64_t assumed_context_overhead_bytes(const inventory::NvmlGpu& gpu) {
+  if (gpu.compute_major >= 9) return 520 * model::kMiB;
+  if (gpu.compute_major == 8) return 430 * model::kMiB;
+  return 300 * model::kMiB;
+}
+
+Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
+  const auto gpus = nvml_->gpus();
+  if (!gpus) return gpus.error();
+  std::vector<broker::ProbedGpu> probed;
+  for (std::size_t i = 0; i < gpus->size(); ++i) {
+    const inventory::NvmlGpu& gpu = (*gpus)[i];
+    const auto state = nvml_->state(static_cast<unsigned>(i));
+    if (!state) return state.error();
+    broker::ProbedGpu row;
+    row.uuid = gpu.uuid;
+    row.name = gpu.name;
+    row.bus_id = gpu.bus_id;
+    // The driver's own part is nobody's to share.
+    row.total_bytes = state->memory.total_bytes - state->memory.reserved_bytes;
+    row.free_bytes = state->memory.free_bytes;
+    row.context_overhead_bytes =
+        i < context_bytes_.size() ? context_bytes_[i] : assumed_context_overhead_bytes(gpu);
+    for (const inventory::NvmlProcess& process : state->processes)
+      row.processes.push_back({process.pid, process.bytes.value_or(0)});
+    probed.push_back(std::move(row));
+  }
+  return probed;
+}
+
+Result<std::unique_ptr<broker::GpuProbe>> DriverProbeSource::open(const std::string& name) {
+  const auto driver = inventory::driver_called(name, driver_question(""));
+  if (!driver) return driver.error();
+  std::vector<std::uint64_t> context_bytes;
+  if (driver->simulated()) {
+    const auto machine = simdriver::read_machine(driver->machine_directory / "machine.json");
+    if (!machine) return machine.error();
+    for (unsigned i = 0; i < machine->gpus.size(); ++i)
+      context_bytes.push_back(machine->model_of(i).memory.context_bytes);
+  }
+  auto nvml = inventory::open_nvml(driver->libnvidia_ml);
+  if (!nvml) return nvml.error();
+  // A machine whose links cannot be read is shared all the same, by least room.
+  const auto gpus = (*nvml)->gpus();
+  const auto node = inventory::topology_from(**nvml);
+  if (gpus && node)
+    if (const auto shape = topology::Shape::of(*node))
+      for (const inventory::NvmlGpu& gpu : *gpus) shape_of_.insert_or_assign(gpu.uuid, *shape);
+  return std::unique_ptr<broker::GpuProbe>(
+      std::make_unique<NvmlGpuProbe>(*std::move(nvml), std::move(context_bytes)));
+}
+
+std::vector<std::size_t> DriverProbeSource::choose(const std::vector<broker::RoomRow>& fitting,
+                                                   std::size_t count) {
+  const auto shape = shape_of_.find(fitting.front().uuid);
+  if (count == 1 || shape == shape_of_.end()) return broker::least_room(fitting, count);
+  topology::Request request;
+  request.count = static_cast<unsigned>(count);
+  for (const broker::RoomRow& row : fitting) request.free.insert(row.index);
+  const auto best = topology::best_set(shape->second, request);
+  if (!best) return broker::least_room(fitting, count);
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < fitting.size(); ++i)
+    if (best->contains(fitting[i].index)) chosen.push_back(i);
+  return chosen;
+}
+
+}  // namespace aliquot::cli

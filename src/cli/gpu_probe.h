@@ -1,0 +1,47 @@
+// What the broker sees of the GPUs, through NVML. Called on the broker's loop thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/admission.h"
+#include "broker/gpu_probe.h"
+#include "inventory/nvml.h"
+#include "topology/shape.h"
+
+namespace aliquot::cli {
+
+// For GPUs of which nothing better is known: by architecture, from what users measured (the
+// sources stand beside the figures).
+std::uint64_t assumed_context_overhead_bytes(const inventory::NvmlGpu& gpu);
+
+class NvmlGpuProbe final : public broker::GpuProbe {
+ public:
+  // `context_bytes`: beside the GPUs in PCI order; empty: assumed_context_overhead_bytes.
+  NvmlGpuProbe(std::unique_ptr<inventory::Nvml> nvml, std::vector<std::uint64_t> context_bytes)
+      : nvml_(std::move(nvml)), context_bytes_(std::move(context_bytes)) {}
+
+  Result<std::vector<broker::ProbedGpu>> gpus() override;
+
+ private:
+  std::unique_ptr<inventory::Nvml> nvml_;
+  std::vector<std::uint64_t> context_bytes_;
+};
+
+// Drivers by the names of inventory::Driver; a simulated machine's context overhead is its own.
+// Remembers how the GPUs it has seen are linked, so that it can choose those that belong together.
+class DriverProbeSource final : public broker::ProbeSource {
+ public:
+  Result<std::unique_ptr<broker::GpuProbe>> open(const std::string& driver) override;
+
+  // A broker::Chooser: several GPUs by topology, one (or GPUs of which no links are known) by least
+  // room.
+  std::vector<std::size_t> choose(const std::vector<broker::RoomRow>& fitting, std::size_t count);
+
+ private:
+  std::unordered_map<std::string, topology::Shape> shape_of_;  // by the UUID of a GPU on the node
+};
+
+}  // namespace aliquot::cli

@@ -1,0 +1,20 @@
+// `aliquot ps`: the leases of this user's broker and what they use. One thread.
+#pragma once
+
+#include <vector>
+
+#include "broker/requests.h"
+#include "cli/command.h"
+
+namespace aliquot::cli {
+
+void add_ps_command(CLI::App& app, Invocation& invocation);
+
+// One line per lease and GPU, for people.
+std::string lease_table(const std::vector<broker::LeaseRow>& leases);
+
+// docs/formats/cli_json.md
+std::string lease_json(const std::vector<broker::LeaseRow>& leases,
+                       const std::vector<broker::BypassRow>& bypasses);
+
+}  // namespace aliquot::cli

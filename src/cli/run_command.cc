@@ -1,0 +1,215 @@
+#include "cli/run_command.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <ostream>
+#include <set>
+
+#include "cli/share_options.h"
+#include "cli/surroundings.h"
+#include "cli/tenant.h"
+#include "common/state_directory.h"
+#include "simdriver/machine.h"
+#include "simdriver/presets.h"
+
+namespace aliquot::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  std::string sim, name, lease;
+  ShareOptions share;
+  bool wait = false;
+  bool cooperative = false;
+  bool quiet = false;
+};
+
+struct Run {
+  RunOptions options;
+  std::vector<std::string> command;
+  std::ostream& err;
+
+  void say(const std::string& line) const {
+    if (!options.quiet) err << "aliquot run: " << line << '\n';
+  }
+};
+
+// Where the tenant's own view of the driver lies: the grant names these paths.
+void name_driver_paths(const inventory::Driver& driver, bool contained,
+                       broker::LeaseRequest& request) {
+  const fs::path shown = kTenantDriver;
+  const auto path_of = [&](const fs::path& library) {
+    if (!contained) return library.string();
+    return (driver.simulated() ? shown / "lib" / library.filename() : shown / library.filename())
+        .string();
+  };
+  request.real_libcuda = path_of(driver.libcuda);
+  request.real_libnvidia_ml = path_of(driver.libnvidia_ml);
+}
+
+Result<broker::LeaseGrant> obtain_lease(const Run& run, const inventory::Driver& driver,
+                                        bool contained, broker::Client& broker) {
+  if (!run.options.lease.empty()) return broker.join_lease(run.options.lease);
+  auto shares = shares_of(run.options.share);
+  if (!shares) return shares.error();
+  broker::LeaseRequest request;
+  request.driver = driver.name;
+  request.name = run.options.name;
+  request.shares = *std::move(shares);
+  request.wait = run.options.wait;
+  name_driver_paths(driver, contained, request);
+  return broker.create_lease(request);
+}
+
+TenantView view_of(const inventory::Driver& driver, const broker::LeaseGrant& lease,
+                   const fs::path& libraries) {
+  TenantView view;
+  view.lease = lease.directory;
+  view.library = libraries / "libaliquot.so";
+  view.state_directory = state_directory();
+  view.loader_cache = state_directory() / "ld.so.cache";
+  if (driver.simulated())
+    view.simulated_machine = driver.machine_directory;
+  else
+    view.driver_files = {driver.libcuda, driver.libnvidia_ml};
+  return view;
+}
+
+// Says once of each process of ours that uses a GPU without limits.
+void report_bypasses(const Run& run, const std::string& lease, std::set<std::int32_t>& known) {
+  auto broker = running_broker();
+  if (!broker) return;
+  const auto rows = broker->bypasses();
+  if (!rows) return;
+  for (const broker::BypassRow& row : *rows)
+    if (row.lease == lease && known.insert(row.pid).second)
+      run.err << "aliquot run: process " << row.pid << " uses GPU " << row.index
+              << " without having attached to lease " << lease << ": no limit holds it\n";
+}
+
+// A simulated machine that lives as long as one command.
+class PassingMachine {
+ public:
+  PassingMachine() = default;
+  PassingMachine(const PassingMachine&) = delete;
+  PassingMachine& operator=(const PassingMachine&) = delete;
+  ~PassingMachine() {
+    if (!name_.empty()) (void)simdriver::stop_machine(name_);  // its server may have ended already
+  }
+
+  // Errc::kNotFound: there is no such preset.
+  Status start(const std::string& preset) {
+    const auto simulator = simdriver::simulator_directory();
+    if (!simulator) return simulator.error();
+    const std::string name = "run-" + std::to_string(::getpid());
+    const auto spec = simdriver::make_machine({preset, name, ""}, *simulator);
+    if (!spec) return spec.error();
+    const auto machine = simdriver::start_machine(*spec, *simulator);
+    if (!machine) return machine.error();
+    name_ = name;
+    return {};
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+Result<inventory::Driver> driver_for(const RunOptions& options, PassingMachine& passing) {
+  if (!options.lease.empty()) {
+    auto broker = running_broker();
+    if (!broker) return broker.error();
+    const auto lease = broker->get_lease(options.lease);
+    if (!lease) return lease.error();
+    return inventory::driver_called(lease->driver, driver_question(""));
+  }
+  auto driver = inventory::choose_driver(driver_question(options.sim));
+  if (driver || driver.error().code != Errc::kNotFound) return driver;
+  if (const Status started = passing.start(options.sim); !started)
+    return started.error().code == Errc::kNotFound ? driver.error() : started.error();
+  return inventory::choose_driver(driver_question(passing.name()));
+}
+
+// Whether the command can be contained; says so when it cannot.
+bool containment(const Run& run) {
+  if (run.options.cooperative) return false;
+  const Status possible = tenant_namespace_possible();
+  if (!possible) run.say("cooperative limits only: " + possible.error().message);
+  return possible.has_value();
+}
+
+int watch(const Run& run, const std::string& lease, pid_t tenant, broker::Client& broker) {
+  std::set<std::int32_t> bypasses;
+  TenantWatch watch;
+  watch.broker_pidfd = broker.broker_pidfd();
+  watch.broker_ended = [&] {
+    auto next = broker_client();
+    if (!next) {
+      run.say(next.error().message);
+      return -1;
+    }
+    broker = *std::move(next);
+    return broker.broker_pidfd();
+  };
+  watch.every_second = [&] { report_bypasses(run, lease, bypasses); };
+  return watch_tenant(tenant, watch);
+}
+
+Result<int> run_in_lease(const Run& run) {
+  if (inside_lease())
+    return Error{Errc::kInvalid, "this is inside a lease already; run it outside"};
+  const auto libraries = library_directory();
+  if (!libraries) return libraries.error();
+  PassingMachine passing;
+  const auto driver = driver_for(run.options, passing);
+  if (!driver) return driver.error();
+  auto broker = broker_client();
+  if (!broker) return broker.error();
+  const bool contained = containment(run);
+  const auto lease = obtain_lease(run, *driver, contained, *broker);
+  if (!lease) return lease.error();
+  std::string gpus;
+  for (const broker::GrantedGpu& gpu : lease->gpus)
+    gpus += (gpus.empty() ? "GPU " : ", GPU ") + std::to_string(gpu.index) + ": " +
+            model::memory_text(gpu.limit_bytes);
+  run.say("lease " + lease->name + " on " + driver->title() + ", " + gpus);
+  const auto tenant = launch_tenant(
+      {run.command, view_of(*driver, *lease, *libraries), contained, *libraries / "names"});
+  if (!tenant) return tenant.error();
+  return watch(run, lease->name, *tenant, *broker);
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* run = app.add_subcommand("run", "Run a command in a share of one or more GPUs");
+  auto options = std::make_shared<RunOptions>();
+  run->add_option("--sim", options->sim, "Running simulated machine, or a preset to start for this")
+      ->type_name("NAME|PRESET");
+  run->add_option("--gpu", options->share.gpu, "GPUs by index or UUID, each with its own memory")
+      ->type_name("GPU[:MEMORY],...");
+  run->add_option("--gpus", options->share.gpus, "The best N GPUs")->type_name("N");
+  run->add_option("--memory", options->share.memory, "Memory limit on each GPU (4GiB, 25%)")
+      ->type_name("QTY");
+  auto* name = run->add_option("--name", options->name, "Name of the new lease");
+  run->add_option("--lease", options->lease, "Join this lease instead of making one")
+      ->excludes(name);
+  run->add_flag("--wait", options->wait, "Wait for room instead of being refused");
+  run->add_flag("--cooperative", options->cooperative, "Preload only, no mount namespace");
+  run->add_flag("-q,--quiet", options->quiet, "Do not say which driver and lease it is");
+  run->prefix_command();
+  run->footer("The command follows the options, best after --.");
+  run->callback([options, run, &invocation] {
+    std::vector<std::string> command = run->remaining();
+    if (!command.empty() && command.front() == "--") command.erase(command.begin());
+    if (command.empty())
+      return fail(invocation, "run", {Errc::kInvalid, "no command; write: aliquot run -- COMMAND"});
+    const auto status = run_in_lease({*options, command, invocation.err});
+    if (!status) return fail(invocation, "run", status.error());
+    invocation.status = *status;
+  });
+}
+
+}  // namespace aliquot::cli

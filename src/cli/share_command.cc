@@ -1,0 +1,67 @@
+#include "cli/share_command.h"
+
+#include <memory>
+#include <ostream>
+
+#include "cli/ps_command.h"
+#include "cli/surroundings.h"
+#include "model/quantity.h"
+
+namespace aliquot::cli {
+namespace {
+
+struct SetOptions {
+  std::string lease, gpu, memory;
+};
+
+Status set_share(const SetOptions& options, std::ostream& out) {
+  const auto memory = model::parse_memory(options.memory);
+  if (!memory) return memory.error();
+  auto broker = running_broker();
+  if (!broker) return broker.error();
+  if (const Status set = broker->set_memory(options.lease, options.gpu, *memory); !set) return set;
+  const auto row = broker->get_lease(options.lease);
+  if (!row) return row.error();
+  out << lease_table({*row});
+  return {};
+}
+
+Status get_share(const std::string& lease, bool json, std::ostream& out) {
+  auto broker = running_broker();
+  if (!broker) return broker.error();
+  const auto row = broker->get_lease(lease);
+  if (!row) return row.error();
+  out << (json ? lease_json({*row}, {}) + '\n' : lease_table({*row}));
+  return {};
+}
+
+}  // namespace
+
+void add_share_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* share = app.add_subcommand("share", "See or change the limits of a running lease");
+  share->require_subcommand(1);
+
+  CLI::App* set = share->add_subcommand("set", "Change them; in force when the command returns");
+  auto options = std::make_shared<SetOptions>();
+  set->add_option("lease", options->lease, "The lease")->required();
+  set->add_option("--memory", options->memory, "Memory limit on each of its GPUs")
+      ->type_name("QTY")
+      ->required();
+  set->add_option("--gpu", options->gpu, "Only on this GPU (index within the lease, or UUID)");
+  set->callback([options, &invocation] {
+    if (const Status done = set_share(*options, invocation.out); !done)
+      fail(invocation, "share set", done.error());
+  });
+
+  CLI::App* get = share->add_subcommand("get", "Show them");
+  auto lease = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  get->add_option("lease", *lease, "The lease")->required();
+  get->add_flag("--json", *json, "As JSON");
+  get->callback([lease, json, &invocation] {
+    if (const Status done = get_share(*lease, *json, invocation.out); !done)
+      fail(invocation, "share get", done.error());
+  });
+}
+
+}  // namespace aliquot::cli

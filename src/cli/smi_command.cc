@@ -1,0 +1,88 @@
+#include "cli/smi_command.h"
+
+#include <memory>
+#include <ostream>
+
+#include "cli/smi_view.h"
+#include "cli/surroundings.h"
+
+namespace aliquot::cli {
+namespace {
+
+struct SmiOptions {
+  std::string sim, query, format = "csv";
+  bool list = false;
+  bool json = false;
+  bool fields = false;
+};
+
+struct Source {
+  std::filesystem::path libnvidia_ml;
+  std::string title;
+};
+
+Result<Source> source_of(const std::string& sim) {
+  if (inside_lease()) return Source{"libnvidia-ml.so.1", "share"};
+  const auto driver = inventory::choose_driver(driver_question(sim));
+  if (!driver) return driver.error();
+  return Source{driver->libnvidia_ml, driver->title()};
+}
+
+Result<SmiMachine> look(const Source& source) {
+  auto nvml = inventory::open_nvml(source.libnvidia_ml);
+  if (!nvml) return nvml.error();
+  auto system = (*nvml)->system();
+  if (!system) return system.error();
+  auto gpus = (*nvml)->gpus();
+  if (!gpus) return gpus.error();
+  SmiMachine machine{*std::move(system), source.title, {}};
+  for (unsigned i = 0; i < gpus->size(); ++i) {
+    auto state = (*nvml)->state(i);
+    if (!state) return state.error();
+    machine.gpus.push_back({i, (*gpus)[i], *std::move(state)});
+  }
+  return machine;
+}
+
+Status show(const SmiOptions& options, std::ostream& out) {
+  const auto format = parse_csv_format(options.format);
+  if (!format) return format.error();
+  const auto source = source_of(options.sim);
+  if (!source) return source.error();
+  const auto machine = look(*source);
+  if (!machine) return machine.error();
+  if (!options.query.empty()) {
+    const auto text = smi_query(*machine, options.query, *format);
+    if (!text) return text.error();
+    out << *text;
+  } else if (options.json) {
+    out << smi_json(*machine) << '\n';
+  } else {
+    out << (options.list ? smi_list(*machine) : smi_table(*machine));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_smi_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* smi = app.add_subcommand("smi", "Show the GPUs, or the share that this is");
+  auto options = std::make_shared<SmiOptions>();
+  smi->add_option("--sim", options->sim, "Running simulated machine");
+  smi->add_flag("-L,--list-gpus", options->list, "One line per GPU");
+  smi->add_option("--query-gpu", options->query, "These fields, as nvidia-smi names them")
+      ->type_name("FIELD,...");
+  smi->add_option("--format", options->format, "csv[,noheader][,nounits]")->capture_default_str();
+  smi->add_flag("--json", options->json, "As JSON");
+  smi->add_flag("--help-query-gpu", options->fields, "List the fields");
+  smi->callback([options, &invocation] {
+    if (options->fields) {
+      for (const std::string& name : smi_fields()) invocation.out << name << '\n';
+      return;
+    }
+    if (const Status shown = show(*options, invocation.out); !shown)
+      fail(invocation, "smi", shown.error());
+  });
+}
+
+}  // namespace aliquot::cli

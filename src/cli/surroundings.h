@@ -1,0 +1,33 @@
+// Where this program stands: its libraries, the driver it meets, the broker of its state directory.
+// What run, ps, smi, share and sim have in common. One thread.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "broker/client.h"
+#include "common/result.h"
+#include "inventory/driver_choice.h"
+
+namespace aliquot::cli {
+
+// ../lib/aliquot beside the running program: libaliquot.so, names/, sim/.
+Result<std::filesystem::path> library_directory();
+
+// The running program's own path.
+Result<std::filesystem::path> own_program();
+
+// The question that choose_driver answers, for the machine named by --sim (may be empty).
+inventory::DriverQuestion driver_question(const std::string& named);
+
+// Whether this process runs inside a lease; then it sees its share and may not make another.
+bool inside_lease();
+
+// The broker of this user, started when there is none.
+Result<broker::Client> broker_client();
+
+// The broker of this user if one runs; Errc::kUnavailable otherwise.
+Result<broker::Client> running_broker();
+
+}  // namespace aliquot::cli
