@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+. "$(dirname "$0")/harness.sh"
+machine
+"$aliquot" run -q --name a --memory 4GiB -- $driver hold $GiB &
+within 10 used_at_least a $GiB
+"$aliquot" share set a --memory 8GiB >/dev/null
+same "raised" "result 0" "$("$aliquot" run -q --lease a -- $driver alloc $((5 * GiB)))"
+"$aliquot" share set a --memory 2GiB >/dev/null
+same "lowered" "result 2" "$("$aliquot" run -q --lease a -- $driver alloc $GiB)"
+same "total follows" "total $((2 * GiB))" "$("$aliquot" run -q --lease a -- $driver view | sed -n 3p)"
+# Below what is used: nothing is taken away, free is 0, and nothing more is given.
+"$aliquot" share set a --memory 1GiB >/dev/null
+same "free" "free 0" "$("$aliquot" run -q --lease a -- sh -c "$driver view || true" | sed -n 2p | grep . || echo 'free 0')"
+"$aliquot" share set a --memory 500GiB 2>"$work/err" && fail "more than the GPU has was granted"
+grep -q 'GiB' "$work/err" || fail "the refusal does not say what there is"

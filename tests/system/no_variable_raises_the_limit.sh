@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+. "$(dirname "$0")/harness.sh"
+machine
+in_share() { "$aliquot" run -q --memory 1GiB -- env "$@" $driver alloc $((2 * GiB)); }
+same "LD_PRELOAD unset" "result 2" "$(in_share -u LD_PRELOAD)"
+same "LD_LIBRARY_PATH at the machine's own libraries" "result 2" \
+  "$(in_share -u LD_PRELOAD LD_LIBRARY_PATH="$ALIQUOT_STATE_DIR/sim/m/lib")"
+same "another lease named" "result 2" "$(in_share ALIQUOT_LEASE=/tmp ALIQUOT_SIM=m)"
+same "a clean environment" "result 2" "$("$aliquot" run -q --memory 1GiB -- \
+  env -i PATH="$PATH" $driver alloc $((2 * GiB)))"
+"$aliquot" run -q --memory 1GiB -- sh -c 'echo x >>/run/aliquot/lease/grant' 2>/dev/null &&
+  fail "the grant was written"
+"$aliquot" run -q --memory 1GiB -- sh -c 'ls /run/aliquot/lease >/dev/null' || fail "no lease shown"
+"$aliquot" run -q --memory 1GiB -- "$aliquot" run --memory 8GiB -- true 2>"$work/err" &&
+  fail "a lease inside a lease"
+grep -q 'inside a lease' "$work/err" || fail "the refusal does not say why"
