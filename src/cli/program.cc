@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 
@@ -42,6 +43,12 @@ void add_commands(CLI::App& app, Invocation& invocation) {
 int run_program(Invocation& invocation) {
   CLI::App app;
   add_commands(app, invocation);
+  // `run` ends its options at the first word that is none (prefix_command), which CLI11 does not do
+  // after a "--"; so that one, which only says the same, is left out.
+  auto& arguments = invocation.arguments;
+  if (arguments.size() > 1 && arguments[1] == "run")
+    if (const auto mark = std::ranges::find(arguments, "--"); mark != arguments.end())
+      arguments.erase(mark);
   // CLI11 takes the words last first, without the program's name.
   std::vector<std::string> words(invocation.arguments.rbegin(), invocation.arguments.rend() - 1);
   // CLI11 would only say that a command is missing.

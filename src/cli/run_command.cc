@@ -202,8 +202,7 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   run->prefix_command();
   run->footer("The command follows the options, best after --.");
   run->callback([options, run, &invocation] {
-    std::vector<std::string> command = run->remaining();
-    if (!command.empty() && command.front() == "--") command.erase(command.begin());
+    const std::vector<std::string> command = run->remaining();
     if (command.empty())
       return fail(invocation, "run", {Errc::kInvalid, "no command; write: aliquot run -- COMMAND"});
     const auto status = run_in_lease({*options, command, invocation.err});
