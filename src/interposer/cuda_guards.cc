@@ -8,9 +8,6 @@
 namespace aliquot::interposer {
 namespace {
 
-// The lease stands and the driver is loaded; otherwise the row answers NO_DEVICE.
-bool admitted() { return tenant().attached() && load(Library::kCuda); }
-
 template <Plan kPlan>
 void after(CUresult result) {
   if constexpr (kPlan == Plan::kLaunch) {
@@ -24,8 +21,8 @@ void after(CUresult result) {
 }  // namespace
 }  // namespace aliquot::interposer
 
-// entry_stubs.S jumps here. A call from inside one of our calls is the driver's own: the outer one
-// has charged.
+// entry_stubs.S jumps here. Without a lease, or a driver, the row answers NO_DEVICE. A call from
+// inside one of our calls is the driver's own: the outer one has charged.
 #define ALIQUOT_WAY_IN_kPass(symbol, base, params, args)
 #define ALIQUOT_WAY_IN_kDeny(symbol, base, params, args)
 #define ALIQUOT_WAY_IN_kGuard(symbol, base, params, args)                                  \
@@ -36,7 +33,7 @@ void after(CUresult result) {
     if (Inside::now()) return real::symbol args;                                           \
     const Inside inside;                                                                   \
     if constexpr (kPlan != Plan::kFirst)                                                   \
-      if (!admitted()) return CUDA_ERROR_NO_DEVICE;                                        \
+      if (!load(Library::kCuda)) return CUDA_ERROR_NO_DEVICE;                              \
     if constexpr (kPlan == Plan::kFirst || kPlan == Plan::kOwn) return guard::symbol args; \
     const CUresult result = real::symbol args;                                             \
     after<kPlan>(result);                                                                  \

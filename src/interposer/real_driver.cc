@@ -118,8 +118,9 @@ bool load_locked(Library library) {
 
 bool load(Library library) {
   Loaded& entry = loaded[static_cast<unsigned>(library)];
-  if (entry.state.load(std::memory_order_acquire) == kLoaded) return true;
+  // Loaded is not enough: a forked child has the library from its parent, but no lease yet.
   if (loading || !tenant().attached()) return false;
+  if (entry.state.load(std::memory_order_acquire) == kLoaded) return true;
   const Inside inside;
   const Holding holding(load_lock);
   if (entry.state.load(std::memory_order_acquire) == kNotTried) {
