@@ -205,7 +205,8 @@ std::string topo_table(const SourcedTopology& topology) {
     std::vector<std::string> cells = {node.device(a).name};
     for (std::size_t b = 0; b < node.device_count(); ++b)
       cells.push_back(a == b ? "-" : model::link_text(node.link(a, b)));
-    cells.push_back(node.device(a).numa ? std::to_string(*node.device(a).numa) : "-");
+    const std::optional<int> numa = node.device(a).numa;
+    cells.push_back(numa ? std::to_string(*numa) : "-");
     cells.push_back(node.device(a).cpus);
     table.add(std::move(cells));
   }

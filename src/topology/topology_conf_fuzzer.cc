@@ -1,0 +1,16 @@
+// Whatever is written, the reader answers; what it accepts makes a tree that holds every host once.
+#include <cstdlib>
+
+#include "topology/domains.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  using namespace aliquot::topology;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto paths = parse_topology_conf(text, "fuzz");
+  if (!paths || paths->size() > 10'000) return 0;
+  const DomainTree tree = DomainTree::of(*paths);
+  std::size_t hosts = 0;
+  for (const Domain& domain : tree.domains()) hosts += domain.hosts.size();
+  if (hosts != paths->size()) std::abort();
+  return 0;
+}
