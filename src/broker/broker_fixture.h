@@ -161,7 +161,8 @@ class BrokerFixture : public testing::Test {
       (*broker)->run();
       return 0;
     });
-    ASSERT_TRUE(eventually([this] { return Client::connect(state_).has_value(); }));
+    // Long: machines that run tests are busy.
+    ASSERT_TRUE(eventually([this] { return Client::connect(state_).has_value(); }, 20'000));
   }
   void kill_broker() { broker_.kill_now(); }
 

@@ -54,7 +54,8 @@ void Loop::turn(int timeout_ms) {
   const int n = epoll_wait(epoll_.get(), events, 64, timeout_ms);
   if (before_) before_();
   for (int i = 0; i < n; ++i) {
-    const auto at = handlers_.find(events[i].data.u64);
+    const std::uint64_t token = events[i].data.u64;  // a copy: epoll_event is packed
+    const auto at = handlers_.find(token);
     if (at == handlers_.end()) continue;
     // A copy: the handler may remove itself.
     const Handler handler = at->second.second;

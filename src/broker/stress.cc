@@ -170,7 +170,11 @@ class Stress final : public BrokerFixture {
     kill_broker();
     report_.broker_kills++;
     if (random_() % 4 == 0) usleep(static_cast<useconds_t>(random_() % 20000));
+    const Nanoseconds start = MonotonicClock().now();
     start_broker();
+    report_.longest_start_ms =
+        std::max(report_.longest_start_ms,
+                 static_cast<double>(MonotonicClock().now() - start) / kMillisecond);
   }
 
   // Every living worker is attached and no dead one is.
@@ -249,7 +253,8 @@ StressReport stress(const StressPlan& plan) { return Stress(plan).run(); }
 
 std::string text_of(const StressReport& r) {
   return std::to_string(r.kills) + " kills, " + std::to_string(r.broker_kills) +
-         " broker kills in " + std::to_string(static_cast<int>(r.seconds)) + " s; " +
+         " broker kills in " + std::to_string(static_cast<int>(r.seconds)) + " s (longest start " +
+         std::to_string(static_cast<int>(r.longest_start_ms)) + " ms); " +
          std::to_string(r.operations) + " operations, " + std::to_string(r.refused) + " refused, " +
          std::to_string(r.rolled_back) + " rolled back, " + std::to_string(r.helped) +
          " completed by others, most retries " + std::to_string(r.most_retries) + "; " +

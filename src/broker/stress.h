@@ -20,7 +20,7 @@ struct StressReport {
   std::uint64_t kills = 0, broker_kills = 0, operations = 0, refused = 0, rolled_back = 0;
   std::uint64_t helped = 0, most_retries = 0, freezes = 0, drains = 0, lowered = 0;
   std::uint64_t highest_used = 0, limit = 0;
-  double seconds = 0;
+  double seconds = 0, longest_start_ms = 0;  // of a broker, to its first answer
   std::vector<std::string> violations;
 };
 
