@@ -13,11 +13,13 @@
 namespace aliquot::simdriver {
 
 enum class TelemetryOp : std::uint32_t {
-  kGpu = 0x0500,      // TelemetryRequest -> GpuTelemetry, then process_count ProcessTelemetry
-  kSamples = 0x0501,  // SamplesRequest -> SamplesReply, then count Samples
-  kEvents = 0x0502,   // EventsRequest -> EventsReply, then count GpuEvents
-  kSet = 0x0503,      // SetRequest: what administrators may change through NVML
-  kFault = 0x0504,    // FaultRequest: `aliquot sim fault`
+  kGpu = 0x0500,        // TelemetryRequest -> GpuTelemetry, then process_count ProcessTelemetry
+  kSamples = 0x0501,    // SamplesRequest -> SamplesReply, then count Samples
+  kEvents = 0x0502,     // EventsRequest -> EventsReply, then count GpuEvents
+  kSet = 0x0503,        // SetRequest: what administrators may change through NVML
+  kFault = 0x0504,      // FaultRequest: `aliquot sim fault`
+  kMig = 0x0505,        // TelemetryRequest -> MigReply, then count MigPart
+  kMigChange = 0x0506,  // MigChange -> MigChanged
 };
 
 struct TelemetryRequest {
@@ -132,6 +134,44 @@ struct FaultRequest {
   std::uint32_t gpu;
   FaultKind kind;
   std::uint64_t value;
+};
+
+struct MigReply {
+  std::uint32_t on;
+  std::uint32_t count;
+};
+
+inline constexpr std::uint32_t kNoComputeInstance = 0xffffffff;
+
+// A GPU instance, or a compute instance in one.
+struct MigPart {
+  std::uint32_t gpu_instance;
+  std::uint32_t compute_instance;  // kNoComputeInstance: this is the GPU instance itself
+  std::uint32_t profile;           // of a GPU instance; slices of a compute instance
+  std::uint32_t start;
+  std::uint32_t size;
+};
+
+enum class MigAction : std::uint32_t {
+  kSwitchMode,      // first: 1 on, 0 off
+  kCreate,          // first: profile; second: start, or kAnywhere
+  kDestroy,         // first: GPU instance
+  kCreateCompute,   // first: GPU instance; second: slices
+  kDestroyCompute,  // first: GPU instance; second: compute instance
+};
+
+inline constexpr std::uint32_t kAnywhere = 0xffffffff;
+
+struct MigChange {
+  std::uint32_t gpu;
+  MigAction action;
+  std::uint32_t first;
+  std::uint32_t second;
+};
+
+struct MigChanged {
+  std::uint32_t id;  // of what was created
+  std::uint32_t reserved;
 };
 
 }  // namespace aliquot::simdriver

@@ -15,7 +15,7 @@ bool is_compute_mode(std::uint64_t mode) { return mode == 0 || mode == 2 || mode
 TelemetryBoard::TelemetryBoard(const MachineSpec& machine) {
   for (unsigned i = 0; i < machine.gpus.size(); ++i) {
     const GpuModel& model = machine.model_of(i);
-    Gpu& gpu = gpus_.emplace_back();
+    Gpu& gpu = gpus_.emplace_back(MigLayout(model.mig));
     gpu.power = model.power;
     gpu.clocks = model.clocks;
     gpu.nvlinks = model.nvlink.links;
@@ -108,6 +108,34 @@ bool TelemetryBoard::apply(const FaultRequest& request) {
       return true;
   }
   return false;
+}
+
+MigResult TelemetryBoard::apply(const MigChange& change, std::uint32_t& id) {
+  MigLayout& mig = gpus_[change.gpu].mig;
+  const auto start =
+      change.second == kAnywhere ? std::nullopt : std::optional<unsigned>(change.second);
+  switch (change.action) {
+    case MigAction::kSwitchMode:
+      return mig.switch_mode(change.first != 0);
+    case MigAction::kCreate:
+      return mig.create(change.first, start, id);
+    case MigAction::kDestroy:
+      return mig.destroy(change.first);
+    case MigAction::kCreateCompute:
+      return mig.create_compute(change.first, change.second, id);
+    case MigAction::kDestroyCompute:
+      return mig.destroy_compute(change.first, change.second);
+  }
+  return MigResult::kNoSuch;
+}
+
+std::vector<MigPart> TelemetryBoard::mig_parts(unsigned gpu) const {
+  std::vector<MigPart> parts;
+  for (const GpuInstance& it : gpus_[gpu].mig.gpu_instances())
+    parts.push_back({it.id, kNoComputeInstance, it.profile, it.start, it.size});
+  for (const ComputeInstance& it : gpus_[gpu].mig.compute_instances())
+    parts.push_back({it.gpu_instance, it.id, it.slices, it.start, it.slices});
+  return parts;
 }
 
 void TelemetryBoard::report_xid(unsigned gpu, std::uint64_t xid) {

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "simdriver/machine_spec.h"
+#include "simdriver/mig_layout.h"
 #include "simdriver/telemetry.h"
 
 namespace aliquot::simdriver {
@@ -24,6 +26,10 @@ class TelemetryBoard {
   // False: no such GPU, or a value that the model does not take.
   bool apply(const SetRequest& request);
   bool apply(const FaultRequest& request);
+  // `gpu` must be one of the machine's. `id` is that of what was created.
+  MigResult apply(const MigChange& change, std::uint32_t& id);
+  bool mig_on(unsigned gpu) const { return gpus_[gpu].mig.on(); }
+  std::vector<MigPart> mig_parts(unsigned gpu) const;
   // An XID from elsewhere (the engine); told as an event.
   void report_xid(unsigned gpu, std::uint64_t xid);
 
@@ -33,6 +39,8 @@ class TelemetryBoard {
 
  private:
   struct Gpu {
+    explicit Gpu(MigLayout layout) : mig(std::move(layout)) {}
+    MigLayout mig;
     Power power;
     Clocks clocks;
     unsigned nvlinks = 0;

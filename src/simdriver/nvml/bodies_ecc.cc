@@ -107,6 +107,21 @@ nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
   });
 }
 
+// Version and number of entries begin the struct; there are never any entries.
+nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(
+    nvmlDevice_t device, nvmlEccSramUniqueUncorrectedErrorCounts_t* counts) {
+  constexpr unsigned kFirstVersion = 0x1000010;
+  std::array<unsigned, 2> head{};
+  if (counts == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  std::memcpy(head.data(), static_cast<const void*>(counts), sizeof(head));
+  if (head[0] != kFirstVersion) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return with_ecc(device, [&](const GpuTelemetry&) {
+    head[1] = 0;
+    std::memcpy(static_cast<void*>(counts), head.data(), sizeof(head));
+    return NVML_SUCCESS;
+  });
+}
+
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned* corrected,
                                        unsigned* uncorrected, unsigned* pending, unsigned* failed) {
   return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {

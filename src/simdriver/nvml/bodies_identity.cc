@@ -7,6 +7,7 @@
 #include "simdriver/cpu_list.h"
 #include "simdriver/nvml/answer.h"
 #include "simdriver/nvml/bodies.h"
+#include "simdriver/nvml/mig_view.h"
 
 namespace aliquot::simdriver::nvml::bodies {
 namespace {
@@ -110,9 +111,15 @@ bool is_scope(nvmlAffinityScope_t scope) {
 }  // namespace
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length) {
+  if (is_mig_device(device))
+    return with_mig_device(
+        device, [&](const MigDevice& mig) { return copy_text(mig.name(), name, length); });
   return tell_text(device, name, length, [](const Gpu& gpu) { return gpu.model().product; });
 }
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length) {
+  if (is_mig_device(device))
+    return with_mig_device(
+        device, [&](const MigDevice& mig) { return copy_text(mig.uuid(), uuid, length); });
   return tell_text(device, uuid, length,
                    [](const Gpu& gpu) { return gpu_uuid_text(gpu.spec().uuid); });
 }

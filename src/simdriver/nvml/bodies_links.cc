@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <vector>
 
 #include "simdriver/nvml/answer.h"
@@ -191,6 +192,19 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link
   if (pci == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   std::memcpy(pci, &whole, offsetof(nvmlPciInfo_t, bus_id));  // the old, shorter struct
   return NVML_SUCCESS;
+}
+// The first version: version, and whether links are encrypted, which they are not.
+nvmlReturn_t nvmlDeviceGetNvLinkInfo(nvmlDevice_t device, nvmlNvLinkInfo_t* info) {
+  constexpr unsigned kFirstVersion = 0x1000008;
+  std::array<unsigned, 2> fields{};
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  std::memcpy(fields.data(), static_cast<const void*>(info), sizeof(fields));
+  if (fields[0] != kFirstVersion) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return with_link(device, 0, [&](const Gpu&, const GpuTelemetry&) {
+    fields[1] = 0;
+    std::memcpy(static_cast<void*>(info), fields.data(), sizeof(fields));
+    return NVML_SUCCESS;
+  });
 }
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t* info) {
   return with_gpu(device, [&](const Gpu&) -> nvmlReturn_t {

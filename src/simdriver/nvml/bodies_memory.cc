@@ -4,6 +4,7 @@
 
 #include "simdriver/nvml/answer.h"
 #include "simdriver/nvml/bodies.h"
+#include "simdriver/nvml/mig_view.h"
 
 namespace aliquot::simdriver::nvml::bodies {
 namespace {
@@ -20,6 +21,19 @@ MemoryView memory_of(const Gpu& gpu, const GpuTelemetry& now) {
   const unsigned long long used =
       std::min<unsigned long long>(now.used_bytes, memory.driver_total_bytes);
   return {memory.nvml_total_bytes, reserved, used, memory.nvml_total_bytes - reserved - used};
+}
+
+// Programs do not run in simulated MIG instances: their memory is free.
+template <typename Memory>
+nvmlReturn_t empty_instance(nvmlDevice_t device, Memory* memory) {
+  return with_mig_device(device, [&](const MigDevice& mig) -> nvmlReturn_t {
+    if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    memory->total = static_cast<unsigned long long>(mig.profile().memory_mib) << 20;
+    memory->free = memory->total;
+    memory->used = 0;
+    if constexpr (requires { memory->reserved; }) memory->reserved = 0;
+    return NVML_SUCCESS;
+  });
 }
 
 std::vector<ProcessTelemetry> users_of(const GpuReading& reading, ProcessUse use) {
@@ -50,6 +64,7 @@ nvmlReturn_t list_processes(nvmlDevice_t device, ProcessUse use, unsigned* count
 
 // Version 1 knows no reserved memory: it is used.
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
+  if (is_mig_device(device)) return empty_instance(device, memory);
   return with_reading(device, [&](const Gpu& gpu, const GpuReading& reading) -> nvmlReturn_t {
     if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     const MemoryView view = memory_of(gpu, reading.figures);
@@ -60,6 +75,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
   if (const nvmlReturn_t checked = check_version(memory, 2); checked != NVML_SUCCESS)
     return checked;
+  if (is_mig_device(device)) return empty_instance(device, memory);
   return with_reading(device, [&](const Gpu& gpu, const GpuReading& reading) {
     const MemoryView view = memory_of(gpu, reading.figures);
     memory->total = view.total;

@@ -1,4 +1,4 @@
-// MIG. It is off on every simulated GPU: its profiles can be read, nothing can be created.
+// MIG: the profiles of a product and where their instances may lie.
 
 #include <array>
 #include <vector>
@@ -110,35 +110,7 @@ nvmlReturn_t placements(nvmlDevice_t device, unsigned id, nvmlGpuInstancePlaceme
   });
 }
 
-// With MIG off there are no instances; where there is no MIG, the question has no answer.
-nvmlReturn_t mig_is_off(nvmlDevice_t device, nvmlReturn_t answer) {
-  return with_gpu(
-      device, [&](const Gpu& gpu) { return is_capable(gpu) ? answer : NVML_ERROR_NOT_SUPPORTED; });
-}
-
 }  // namespace
-
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned* current, unsigned* pending) {
-  return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {
-    if (!is_capable(gpu)) return NVML_ERROR_NOT_SUPPORTED;
-    if (current == nullptr || pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    *current = NVML_DEVICE_MIG_DISABLE;
-    *pending = NVML_DEVICE_MIG_DISABLE;
-    return NVML_SUCCESS;
-  });
-}
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned* is_mig) {
-  return tell(device, is_mig, [](const Gpu&) { return 0; });
-}
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned* count) {
-  return tell(device, count, [](const Gpu&) { return 0; });
-}
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned, nvmlDevice_t*) {
-  return mig_is_off(device, NVML_ERROR_NOT_FOUND);
-}
-nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t device, nvmlDevice_t*) {
-  return mig_is_off(device, NVML_ERROR_INVALID_ARGUMENT);
-}
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned profile,
                                                  nvmlGpuInstanceProfileInfo_t* info) {

@@ -48,6 +48,9 @@ nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mod
 nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t* mode) {
   return tell_now(device, mode, [](const Gpu&, const GpuTelemetry& now) { return now.accounting; });
 }
+nvmlReturn_t nvmlDeviceSetAccountingMode(nvmlDevice_t device, nvmlEnableState_t mode) {
+  return change_switch(device, Setting::kAccounting, mode);
+}
 nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device, unsigned limit_mw) {
   if (limit_mw == 0) return NVML_ERROR_INVALID_ARGUMENT;
   return change(device, Setting::kPowerLimitMw, limit_mw);
@@ -172,6 +175,26 @@ nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v3(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t device,
                                                     nvmlGridLicensableFeatures_t* out) {
   return no_licences(device, out);
+}
+
+// Without confidential computing all memory is unprotected; Ampere and later can tell.
+nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device,
+                                                 nvmlConfComputeMemSizeInfo_t* info) {
+  return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {
+    if (gpu.model().compute_capability.major < 8) return NVML_ERROR_NOT_SUPPORTED;
+    if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *info = {.protected_kib = 0, .unprotected_kib = gpu.model().memory.nvml_total_bytes >> 10};
+    return NVML_SUCCESS;
+  });
+}
+nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t device,
+                                                          nvmlMemory_t* memory) {
+  return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {
+    if (gpu.model().compute_capability.major < 8) return NVML_ERROR_NOT_SUPPORTED;
+    if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *memory = {};
+    return NVML_SUCCESS;
+  });
 }
 
 // Streaming metrics need hardware counters that the model does not have.

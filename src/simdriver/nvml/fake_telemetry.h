@@ -42,6 +42,14 @@ class FakeTelemetry final : public TelemetrySource {
   nvmlReturn_t set(const SetRequest& request) override {
     return board.apply(request) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
   }
+  nvmlReturn_t mig(unsigned gpu, MigReading& out) override {
+    out = {board.mig_on(gpu), board.mig_parts(gpu)};
+    return NVML_SUCCESS;
+  }
+  nvmlReturn_t change_mig(const MigChange& change, unsigned& id) override {
+    return board.apply(change, id) == MigResult::kDone ? NVML_SUCCESS
+                                                       : NVML_ERROR_INSUFFICIENT_RESOURCES;
+  }
 };
 
 }  // namespace aliquot::simdriver::nvml

@@ -38,6 +38,10 @@ class LockedTelemetry final : public TelemetrySource {
     const std::lock_guard lock(mutex_);
     return fake_.set(request);
   }
+  nvmlReturn_t mig(unsigned gpu, MigReading& out) override { return fake_.mig(gpu, out); }
+  nvmlReturn_t change_mig(const MigChange& change, unsigned& id) override {
+    return fake_.change_mig(change, id);
+  }
 
  private:
   std::mutex mutex_;

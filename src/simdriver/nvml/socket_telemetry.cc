@@ -67,6 +67,21 @@ nvmlReturn_t SocketTelemetry::set(const SetRequest& request) {
   return answer ? answer->result : NVML_ERROR_GPU_IS_LOST;
 }
 
+nvmlReturn_t SocketTelemetry::mig(unsigned gpu, MigReading& out) {
+  MigReply head{};
+  const nvmlReturn_t result = ask_list(TelemetryOp::kMig, TelemetryRequest{gpu}, head, out.parts);
+  out.on = head.on != 0;
+  return result;
+}
+
+nvmlReturn_t SocketTelemetry::change_mig(const MigChange& change, unsigned& id) {
+  const std::optional<Answer> answer =
+      ask(TelemetryOp::kMigChange, std::as_bytes(std::span(&change, 1)));
+  if (!answer) return NVML_ERROR_GPU_IS_LOST;
+  if (const auto changed = answer->as<MigChanged>()) id = changed->id;
+  return answer->result;
+}
+
 std::optional<Found> find_running_machine() {
   static const char kHere = 0;  // an address in this library
   const auto socket = find_server_socket(&kHere);

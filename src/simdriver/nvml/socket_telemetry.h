@@ -22,6 +22,8 @@ class SocketTelemetry final : public TelemetrySource {
   nvmlReturn_t events(std::uint64_t serial, std::uint64_t& newest,
                       std::vector<GpuEvent>& out) override;
   nvmlReturn_t set(const SetRequest& request) override;
+  nvmlReturn_t mig(unsigned gpu, MigReading& out) override;
+  nvmlReturn_t change_mig(const MigChange& change, unsigned& id) override;
 
  private:
   // Reads a head and a list of items out of the answer.

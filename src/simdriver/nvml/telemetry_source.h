@@ -15,6 +15,11 @@ struct GpuReading {
   std::vector<ProcessTelemetry> processes;
 };
 
+struct MigReading {
+  bool on = false;
+  std::vector<MigPart> parts;
+};
+
 class TelemetrySource {
  public:
   virtual ~TelemetrySource() = default;
@@ -24,6 +29,9 @@ class TelemetrySource {
   virtual nvmlReturn_t events(std::uint64_t serial, std::uint64_t& newest,
                               std::vector<GpuEvent>& out) = 0;
   virtual nvmlReturn_t set(const SetRequest& request) = 0;
+  virtual nvmlReturn_t mig(unsigned gpu, MigReading& out) = 0;
+  // `id` is that of what was created.
+  virtual nvmlReturn_t change_mig(const MigChange& change, unsigned& id) = 0;
 };
 
 }  // namespace aliquot::simdriver::nvml

@@ -54,7 +54,6 @@ constexpr auto kRules = std::to_array<Rule>({
     {"FanControlPolicy", "fans follow the temperature"},
     {"TemperatureThreshold", "thresholds are fixed"},
     {"BBX", "there is no black box recorder"},
-    {"SramUnique", "no such errors are kept apart"},
     {"BankRemapper", "the model does not remap banks"},
     {"RemappedRows", "the model counts rows by the first version's call"},
     {"UnrepairableMemory", "the model's memory does not wear"},

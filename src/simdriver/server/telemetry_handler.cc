@@ -174,6 +174,47 @@ std::int32_t fault(Call& call) {
   return NVML_SUCCESS;
 }
 
+std::int32_t mig(Call& call) {
+  TelemetryRequest request{};
+  if (!call.as(request) || call.machine.device(request.gpu) == nullptr)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  const TelemetryBoard& board = call.machine.board();
+  const std::vector<MigPart> parts = board.mig_parts(request.gpu);
+  return answer_list(
+      call, MigReply{board.mig_on(request.gpu), static_cast<std::uint32_t>(parts.size())}, parts);
+}
+
+std::int32_t mig_result(MigResult result) {
+  switch (result) {
+    case MigResult::kDone:
+      return NVML_SUCCESS;
+    case MigResult::kOff:
+      return NVML_ERROR_NOT_SUPPORTED;
+    case MigResult::kNoSuch:
+      return NVML_ERROR_NOT_FOUND;
+    case MigResult::kNoRoom:
+      return NVML_ERROR_INSUFFICIENT_RESOURCES;
+    case MigResult::kInUse:
+      break;
+  }
+  return NVML_ERROR_IN_USE;
+}
+
+std::int32_t change_mig(Call& call) {
+  MigChange request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  const Device* gpu = call.machine.device(request.gpu);
+  if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!may_change(call)) return NVML_ERROR_NO_PERMISSION;
+  // As the driver: the mode changes on an idle GPU only.
+  if (request.action == MigAction::kSwitchMode && gpu->books.used_bytes() > 0)
+    return NVML_ERROR_IN_USE;
+  MigChanged reply{};
+  const std::int32_t result = mig_result(call.machine.board().apply(request, reply.id));
+  if (result == NVML_SUCCESS) call.answer(reply);
+  return result;
+}
+
 }  // namespace
 
 std::int32_t handle_telemetry(Call& call) {
@@ -188,6 +229,10 @@ std::int32_t handle_telemetry(Call& call) {
       return set(call);
     case TelemetryOp::kFault:
       return fault(call);
+    case TelemetryOp::kMig:
+      return mig(call);
+    case TelemetryOp::kMigChange:
+      return change_mig(call);
   }
   return NVML_ERROR_INVALID_ARGUMENT;
 }
