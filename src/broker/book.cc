@@ -65,7 +65,17 @@ Status Book::adopt(const fs::path& directory) {
   auto lease = Lease::adopt(directory, options_.log);
   if (!lease) return lease.error();
   options_.log.info("lease " + (*lease)->name() + ": taken over");
+  reclaim_gpus(**lease);
   return enter(std::move(*lease));
+}
+
+// Claims end with the broker that made them. A lease that stands is kept whatever another user's
+// broker has done meanwhile.
+void Book::reclaim_gpus(const Lease& lease) {
+  if (!probe(lease.driver()) || !open_probes_[lease.driver()].probe->is_machine_wide()) return;
+  for (unsigned i = 0; i < lease.gpus(); ++i)
+    if (const Status claimed = claims_.claim(lease.uuid(i)); !claimed)
+      options_.log.warning(claimed.error().message);
 }
 
 // A lease that cannot be taken over: whoever still maps its grant gets nothing any more.
@@ -115,6 +125,7 @@ Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
   if (!gpus) return gpus.error();
   const auto granted = admit(request, rooms_of(request.driver, *gpus), *gpus, options_.choose);
   if (!granted) return granted.error();
+  if (const Status claimed = claim(request.driver, *granted); !claimed) return claimed.error();
   auto lease = Lease::create(options_.directory / request.name, request, *granted, options_.log);
   if (!lease) return lease.error();
   Lease& made = **lease;
@@ -131,6 +142,24 @@ Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
                          ": no read-only mount for its grant; it holds against accidents, not "
                          "against programs of the same user that mean to cheat");
   return made.as_granted();
+}
+
+Status Book::claim(const std::string& driver, const std::vector<LeaseGpu>& gpus) {
+  if (!open_probes_[driver].probe->is_machine_wide()) return {};
+  for (const LeaseGpu& gpu : gpus)
+    if (const Status claimed = claims_.claim(gpu.uuid); !claimed) {
+      release_claims();
+      return claimed;
+    }
+  return {};
+}
+
+// What no lease is on any more.
+void Book::release_claims() {
+  std::set<std::string> used;
+  for (const auto& [name, entry] : leases_)
+    for (unsigned i = 0; i < entry.lease->gpus(); ++i) used.insert(entry.lease->uuid(i));
+  claims_.keep_only(used);
 }
 
 Result<Book::Entries::iterator> Book::find(const std::string& name) {
@@ -249,6 +278,7 @@ Book::Entries::iterator Book::remove(Entries::iterator entry) {
   const fs::path directory = lease.files().directory();
   entry->second.socket.reset();
   const auto next = leases_.erase(entry);
+  release_claims();
   std::error_code ignored;
   fs::remove_all(directory, ignored);
   ++changes_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "broker/admission.h"
+#include "broker/gpu_claims.h"
 #include "broker/gpu_probe.h"
 #include "broker/lease.h"
 #include "broker/lease_socket.h"
@@ -75,6 +76,9 @@ class Book {
   Status adopt(const std::filesystem::path& directory);
   Status enter(std::unique_ptr<Lease> lease);
   Result<Entries::iterator> find(const std::string& name);
+  Status claim(const std::string& driver, const std::vector<LeaseGpu>& gpus);
+  void release_claims();
+  void reclaim_gpus(const Lease& lease);
   void remove_finished();
   Entries::iterator remove(Entries::iterator entry);
   void discard(const std::filesystem::path& directory);
@@ -85,6 +89,7 @@ class Book {
   ProbeSource& probes_;
   Loop& loop_;
   std::map<std::string, OpenProbe> open_probes_;
+  GpuClaims claims_;
   Entries leases_;
   std::uint64_t changes_ = 0;
   unsigned next_number_ = 1;

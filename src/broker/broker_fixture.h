@@ -49,7 +49,9 @@ struct FakeMachine {
     std::atomic<std::int32_t> pid{0};
     std::atomic<std::uint64_t> pid_bytes{0};
   } gpu[kGpus];
+  unsigned id = static_cast<unsigned>(getpid());
   std::atomic<bool> broken{false};
+  std::atomic<bool> machine_wide{false};
 };
 
 class FakeProbe final : public GpuProbe {
@@ -60,7 +62,10 @@ class FakeProbe final : public GpuProbe {
     std::vector<ProbedGpu> all;
     for (unsigned i = 0; i < FakeMachine::kGpus; ++i) {
       ProbedGpu gpu;
-      gpu.uuid = "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(i);
+      // Of this machine of this test: others run at the same time.
+      char uuid[64];
+      snprintf(uuid, sizeof uuid, "GPU-%08x-0000-0000-0000-%012x", machine_.id, i);
+      gpu.uuid = uuid;
       gpu.name = "FAKE";
       gpu.total_bytes = 40 * kTestGiB;
       gpu.free_bytes = machine_.gpu[i].free;
@@ -71,6 +76,7 @@ class FakeProbe final : public GpuProbe {
     }
     return all;
   }
+  bool is_machine_wide() const override { return machine_.machine_wide; }
 
  private:
   FakeMachine& machine_;

@@ -209,6 +209,24 @@ TEST_F(BrokerTest, ThereIsOneBrokerPerStateDirectory) {
   EXPECT_EQ(second.error().code, Errc::kUnavailable);
 }
 
+TEST_F(BrokerTest, ARealGpuThatAnotherUsersBrokerSharesIsRefused) {
+  machine_->machine_wide = true;
+  lease("a", kTestGiB);
+  const std::string uuid = client().get_lease("a")->gpus.at(0).uuid;
+  GpuClaims other;
+  EXPECT_FALSE(other.claim(uuid));
+  kill_broker();
+  EXPECT_TRUE(other.claim(uuid));
+  start_broker();  // keeps what stands, and gives nothing more
+  EXPECT_TRUE(client().get_lease("a"));
+  LeaseRequest request;
+  request.driver = "fake";
+  request.shares = {{"0", bytes(kTestGiB), 0}};
+  EXPECT_THAT(client().create_lease(request).error().message, HasSubstr("start aliquotd"));
+  request.shares = {{"1", bytes(kTestGiB), 0}};
+  EXPECT_TRUE(client().create_lease(request));
+}
+
 TEST_F(BrokerTest, RoomAndShutdown) {
   lease("a", 10 * kTestGiB);
   const auto room = client().room("fake");

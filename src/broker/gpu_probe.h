@@ -33,6 +33,8 @@ class GpuProbe {
   virtual ~GpuProbe() = default;
   // All GPUs in PCI order.
   virtual Result<std::vector<ProbedGpu>> gpus() = 0;
+  // Whether other users of this machine see the same GPUs: then one broker at a time may share one.
+  virtual bool is_machine_wide() const { return false; }
 };
 
 // Opens a probe for a driver as requests name it ("nvidia", "sim:NAME", a path: the program that

@@ -19,11 +19,13 @@ std::uint64_t assumed_context_overhead_bytes(const inventory::NvmlGpu& gpu);
 
 class NvmlGpuProbe final : public broker::GpuProbe {
  public:
-  // `context_bytes`: beside the GPUs in PCI order; empty: assumed_context_overhead_bytes.
+  // `context_bytes`: beside the GPUs in PCI order; empty (a real machine, shared with other users):
+  // assumed_context_overhead_bytes.
   NvmlGpuProbe(std::unique_ptr<inventory::Nvml> nvml, std::vector<std::uint64_t> context_bytes)
       : nvml_(std::move(nvml)), context_bytes_(std::move(context_bytes)) {}
 
   Result<std::vector<broker::ProbedGpu>> gpus() override;
+  bool is_machine_wide() const override { return context_bytes_.empty(); }
 
  private:
   std::unique_ptr<inventory::Nvml> nvml_;
