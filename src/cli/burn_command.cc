@@ -26,12 +26,12 @@ Result<std::uint64_t> plain_bytes(const std::string& text) {
   return memory->value;
 }
 
-// Inside a lease the loader finds the share; outside, the driver that every command meets.
-Result<std::string> libcuda(const std::string& sim) {
-  if (inside_lease()) return std::string("libcuda.so.1");
+// Inside a lease the share; outside, the driver that every command meets.
+Result<std::filesystem::path> libcuda(const std::string& sim) {
+  if (inside_lease()) return share_library("libcuda.so.1");
   const auto driver = inventory::choose_driver(driver_question(sim));
   if (!driver) return driver.error();
-  return driver->libcuda.string();
+  return driver->libcuda;
 }
 
 Status run_burn(BurnOptions& options, std::ostream& out) {
@@ -47,7 +47,7 @@ Status run_burn(BurnOptions& options, std::ostream& out) {
   options.request.duration = static_cast<Nanoseconds>(options.seconds * kSecond);
   const auto library = libcuda(options.sim);
   if (!library) return library.error();
-  options.request.libcuda = *library;
+  options.request.libcuda = library->string();
   const auto report = burn(options.request, MonotonicClock());
   if (!report) return report.error();
   out << format::Json::object()

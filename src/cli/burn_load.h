@@ -10,7 +10,7 @@
 namespace aliquot::cli {
 
 struct BurnRequest {
-  std::string libcuda;  // a path, or a name for the loader to find
+  std::string libcuda;  // absolute path
   unsigned gpu = 0;
   std::uint64_t memory_bytes = 0;  // taken in chunks until this much, or until refused
   std::uint64_t chunk_bytes = 64ull << 20;

@@ -22,7 +22,11 @@ struct Source {
 };
 
 Result<Source> source_of(const std::string& sim) {
-  if (inside_lease()) return Source{"libnvidia-ml.so.1", "share"};
+  if (inside_lease()) {
+    const auto library = share_library("libnvidia-ml.so.1");
+    if (!library) return library.error();
+    return Source{*library, "share"};
+  }
   const auto driver = inventory::choose_driver(driver_question(sim));
   if (!driver) return driver.error();
   return Source{driver->libnvidia_ml, driver->title()};

@@ -41,6 +41,14 @@ bool inside_lease() {
          (lease != nullptr && fs::exists(fs::path(lease) / "socket", code));
 }
 
+Result<fs::path> share_library(const char* name) {
+  std::error_code code;
+  if (fs::exists(kTenantLibrary, code)) return fs::path(kTenantLibrary).parent_path() / name;
+  const auto libraries = library_directory();
+  if (!libraries) return libraries.error();
+  return *libraries / "names" / name;
+}
+
 Result<broker::Client> broker_client() {
   const auto program = own_program();
   if (!program) return program.error();

@@ -24,6 +24,9 @@ inventory::DriverQuestion driver_question(const std::string& named);
 // Whether this process runs inside a lease; then it sees its share and may not make another.
 bool inside_lease();
 
+// Inside a lease: the library under one of the driver's names, by its absolute path.
+Result<std::filesystem::path> share_library(const char* name);
+
 // The broker of this user, started when there is none.
 Result<broker::Client> broker_client();
 

@@ -11,6 +11,7 @@ finish() {
   local status=$?
   trap - EXIT
   jobs -p | xargs -r kill -KILL 2>/dev/null || true
+  wait 2>/dev/null || true
   [ "$status" = 0 ] || { echo "-- broker's log:"; tail -20 "$ALIQUOT_STATE_DIR/broker.log" 2>/dev/null; } || true
   "$aliquot" sim down --all >/dev/null 2>&1 || true
   "$aliquot" broker --stop >/dev/null 2>&1 || true

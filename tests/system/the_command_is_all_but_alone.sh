@@ -12,6 +12,8 @@ run sh -c 'trap "exit 9" TERM; echo up; while :; do sleep 0.05; done' >"$work/up
 pid=$!
 within 5 grep -q up "$work/up"
 kill -TERM "$pid"
-same "TERM" 9 "$(wait "$pid"; echo $?)"
+status=0
+wait "$pid" || status=$?
+same "TERM" 9 "$status"
 "$aliquot" run --memory 1GiB 2>"$work/err" && fail "no command was accepted"
 grep -q 'no command' "$work/err" || fail "it does not say that the command is missing"
