@@ -73,10 +73,10 @@ eventually "its memory is free again on the GPU" freed
 wait "$third" || true
 eventually "and nothing of its lease is left" gone
 
-echo; echo "== What a program that nobody here wrote sees of the small share"
+echo; echo "== What a program that nobody here wrote sees of the large share"
 if [ -x "$python" ]; then
-  printf '\n$ aliquot run --lease small -- python demo_client.py\n'
-  "$aliquot" run -q --lease small -- "$python" "$here/demo_client.py" | tee "$work/client.txt"
+  printf '\n$ aliquot run --lease large -- python demo_client.py\n'
+  "$aliquot" run -q --lease large -- "$python" "$here/demo_client.py" | tee "$work/client.txt"
   check "NVML lists one GPU" 1 "$(sed -n 's/^GPUs listed by NVML: //p' "$work/client.txt")"
   check "NVML and the CUDA driver agree on the share's size" \
     "$(sed -n 's/^total by NVML: //p' "$work/client.txt")" \

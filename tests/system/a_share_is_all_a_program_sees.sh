@@ -7,6 +7,7 @@ same "total" "total $((4 * GiB))" "$(sed -n 3p <<<"$view")"
 # The context is charged to the share, and free tells what is left.
 free=$(sed -n 's/^free //p' <<<"$view")
 [ "$free" -lt $((4 * GiB)) ] && [ "$free" -gt $((3 * GiB)) ] || fail "free is $free"
+same "by address" "$view" "$("$aliquot" run -q --gpu 1 --memory 4GiB -- $driver by_address)"
 same "NVML's list" 1 "$("$aliquot" run -q --gpus 1 --memory 4GiB -- "$aliquot" smi -L | wc -l)"
 same "NVML's total" 4096 "$("$aliquot" run -q --gpu 1 --memory 4GiB -- \
   "$aliquot" smi --query-gpu=memory.total --format=csv,noheader,nounits)"

@@ -38,6 +38,15 @@ def view():
     info()
 
 
+def by_address():
+    """As NVIDIA's bindings come in: cuGetProcAddress is the first call."""
+    function, status = vp(), ctypes.c_int()
+    ok(cuda.cuGetProcAddress_v2(b"cuInit", ctypes.byref(function), 2000, u64(0),
+                                ctypes.byref(status)), "cuGetProcAddress")
+    ok(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)(function.value)(0), "cuInit by its address")
+    view()
+
+
 def alloc(size):
     open_gpu()
     print("result", allocate(int(size))[0])

@@ -8,7 +8,8 @@ same "killed by a signal" 137 "$(run sh -c 'kill -KILL $$'; echo $?)"
 same "a pipe" HELLO "$(echo hello | run tr a-z A-Z)"
 same "directory" "$work" "$(cd "$work" && run pwd)"
 same "no such program" 1 "$(run /no/such/program 2>/dev/null; echo $?)"
-run sh -c 'trap "exit 9" TERM; echo up; while :; do sleep 0.05; done' >"$work/up" &
+"$aliquot" run -q --memory 1GiB -- \
+  sh -c 'trap "exit 9" TERM; echo up; while :; do sleep 0.05; done' >"$work/up" &
 pid=$!
 within 5 grep -q up "$work/up"
 kill -TERM "$pid"

@@ -133,12 +133,13 @@ CUresult Library::connect() {
   void* page = mmap(nullptr, sizeof(MachinePage), PROT_READ, MAP_SHARED, answer.fds[2].get(), 0);
   if (page == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   machine_page_ = static_cast<const MachinePage*>(page);
-  return list_devices(hello->device_count);
+  device_count_ = hello->device_count;
+  return CUDA_SUCCESS;
 }
 
-CUresult Library::list_devices(std::uint32_t count) {
+CUresult Library::list_devices() {
   std::vector<DeviceInfo> all;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < device_count_; ++i) {
     Answer answer;
     if (const CUresult result = ask(Op::kDeviceInfo, DeviceRequest{i}, &answer)) return result;
     const auto info = answer.as<DeviceInfo>();
@@ -155,17 +156,24 @@ CUresult Library::list_devices(std::uint32_t count) {
   return devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
+CUresult Library::connected() {
+  if (!connect_result_) connect_result_ = connect();
+  return *connect_result_;
+}
+
+// Asking for the version or an address is not initialising: CUDA_VISIBLE_DEVICES counts as it is
+// when cuInit is called.
 CUresult Library::initialise() {
-  if (!init_tried_) {
-    init_tried_ = true;
-    init_result_ = connect();
-    if (init_result_ == CUDA_SUCCESS) initialised_.store(true, std::memory_order_release);
+  if (!init_result_) {
+    init_result_ = connected();
+    if (*init_result_ == CUDA_SUCCESS) init_result_ = list_devices();
+    if (*init_result_ == CUDA_SUCCESS) initialised_.store(true, std::memory_order_release);
   }
-  return init_result_;
+  return *init_result_;
 }
 
 int Library::cuda_version() {
-  if (!init_tried_) initialise();
+  (void)connected();  // without a machine: the newest version
   return cuda_version_;
 }
 

@@ -53,12 +53,14 @@ class Library {
 
  private:
   CUresult connect();
-  CUresult list_devices(std::uint32_t count);
+  CUresult connected();  // connects at the first call
+  CUresult list_devices();
 
   std::atomic<bool> initialised_ = false;
   std::atomic<bool> forked_ = false;
-  CUresult init_result_ = 0;
-  bool init_tried_ = false;
+  std::optional<CUresult> connect_result_;
+  std::optional<CUresult> init_result_;
+  std::uint32_t device_count_ = 0;
   std::optional<Client> client_;
   UniqueFd doorbell_;
   const MachinePage* machine_page_ = nullptr;
