@@ -68,6 +68,7 @@ ArbiterOptions slowed(const ArbiterOptions& options, double factor);
 
 struct Account {
   Nanoseconds charged_ns = 0;
+  Nanoseconds allowed_ns = 0;  // windows open, and work left in flight when they closed (audit.h)
   Nanoseconds forgiven_ns = 0;
   std::uint64_t windows = 0;
   std::uint64_t fillers = 0;
@@ -151,6 +152,7 @@ class Arbiter {
   void check_holder(double wall);
   void forgive();
   void fill_credit(double wall);
+  void allow(Nanoseconds now, Nanoseconds before);
   double virtual_time() const;
   void set_active(Nanoseconds now, std::size_t tenant, bool active);
   void update_shares();

@@ -15,6 +15,7 @@ constexpr double kBelievedFraction = 0.9;
 void Arbiter::settle(Nanoseconds now) {
   const auto wall = static_cast<double>(now - settled_at_);
   if (wall <= 0) return;
+  allow(now, settled_at_);
   settled_at_ = now;
   used_.assign(tenants_.size(), 0.0);
   read_use(now, wall);
@@ -94,6 +95,20 @@ void Arbiter::charge(std::size_t index, Nanoseconds used) {
     tenant.lag -= ns;
   }
   if (tenant.share.capped) tenant.cap_credit -= ns;
+}
+
+// For the audit: how long each tenant could have used the device without passing the gate by.
+void Arbiter::allow(Nanoseconds now, Nanoseconds before) {
+  for (Tenant& tenant : tenants_) {
+    if (!tenant.present) continue;
+    if (tenant.window.open) {
+      tenant.account.allowed_ns += now - before;
+      continue;
+    }
+    const Nanoseconds tail = options_.most_in_flight + 2 * tenant.report.longest_ns;
+    tenant.account.allowed_ns +=
+        std::max<Nanoseconds>(0, std::min(now, tenant.closed_at + tail) - before);
+  }
 }
 
 // A capped tenant earns its share of the wall clock. Idle, it can save only a little of it; what it

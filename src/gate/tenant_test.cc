@@ -209,6 +209,41 @@ TEST(Estimates, SurviveMoreKernelsThanTheyHold) {
   EXPECT_EQ(estimates.of(200'000).duration_ns, 0);
 }
 
+TEST(Reports, OfTwoProcessesAreOneTenants) {
+  TenantReport tenant;
+  merge(tenant,
+        {.busy_ns = 5 * kMs,
+         .busy_since = 90 * kMs,
+         .last_launch = 95 * kMs,
+         .since = 92 * kMs,
+         .in_flight = 2,
+         .inside = 1,
+         .outstanding_ns = 400 * kUs,
+         .head_ns = 200 * kUs,
+         .longest_ns = 1 * kMs,
+         .lead_ns = 90 * kUs},
+        100 * kMs);
+  merge(tenant,
+        {.busy_ns = 3 * kMs,
+         .last_launch = 80 * kMs,
+         .since = 99 * kMs,
+         .waiting = 1,
+         .longest_ns = 2 * kMs,
+         .lead_ns = 70 * kUs},
+        100 * kMs);
+  const TenantReport both{.busy_ns = 18 * kMs,
+                          .last_launch = 95 * kMs,
+                          .since = 92 * kMs,
+                          .in_flight = 2,
+                          .waiting = 1,
+                          .inside = 1,
+                          .outstanding_ns = 400 * kUs,
+                          .head_ns = 200 * kUs,
+                          .longest_ns = 2 * kMs,
+                          .lead_ns = 70 * kUs};
+  EXPECT_EQ(tenant, both);
+}
+
 TEST(Words, CarryAWindowExactly) {
   const Window window{.open = true,
                       .limited = true,

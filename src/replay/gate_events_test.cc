@@ -182,6 +182,42 @@ TEST_P(Cheats, AHiddenQueueOfEightKernelsCostsOthersAtMostThreePoints) {
   EXPECT_GE(twin.share(2), 47);
 }
 
+TEST_P(Cheats, IgnoringTheGateIsFoundSoonAndEndingItRestoresTheOthers) {
+  tenants[0].cheat = Cheat::kIgnoresGate;
+  tenants[0].arrives = 2 * kSecond;
+  TwinOptions options;
+  options.audited = true;
+  options.ends_offenders = true;
+  GateTwin twin(options, tenants);
+  twin.run();
+  const Nanoseconds soon = 2 * options.gpu.sample_period + 1 * kSecond;
+  ASSERT_LE(twin.found_at(0), 2 * kSecond + soon);
+  EXPECT_EQ(twin.found_at(1), engine::kNever);
+  EXPECT_EQ(twin.found_at(2), engine::kNever);
+  const Nanoseconds after = twin.found_at(0) + 500 * kMs;
+  EXPECT_NEAR(twin.share(1, after, 11 * kSecond), 37.5, 1);
+  EXPECT_NEAR(twin.share(2, after, 11 * kSecond), 62.5, 1);
+}
+
+TEST(Audit, NeverSuspectsTheHonest) {
+  TwinOptions options;
+  options.audited = true;
+  for (const Nanoseconds kernel : {50 * kUs, 500 * kUs, 5 * kMs, 50 * kMs}) {
+    std::vector<TwinTenant> tenants = {saturating(5, kernel), saturating(35, kernel),
+                                       saturating(60, kernel)};
+    tenants[1].processes = 2;
+    tenants[2].arrives = 3 * kSecond;
+    tenants[2].behaviour = Behaviour::kTraining;
+    tenants[2].burst_kernels = 30;
+    tenants[2].gap = 30 * kMs;
+    GateTwin twin(options, tenants);
+    twin.run();
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(twin.found_at(i), engine::kNever) << kernel << " ns, tenant " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, Cheats, ::testing::Values(500 * kUs, 5 * kMs));
 
 }  // namespace

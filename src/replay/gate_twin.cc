@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace aliquot::replay {
 namespace {
@@ -36,6 +38,7 @@ GateTwin::GateTwin(const TwinOptions& options, std::vector<TwinTenant> tenants)
     tenants_.push_back(std::move(tenant));
   }
   push(0, What::kSample, 0);
+  if (options.audited) push(options.gpu.sample_period, What::kAudit, 0);
 }
 
 void GateTwin::push(Nanoseconds time, What what, std::size_t subject, std::uint64_t generation) {
@@ -129,6 +132,9 @@ void GateTwin::handle(const Event& event) {
     case What::kSample:
       sample();
       break;
+    case What::kAudit:
+      audit();
+      break;
   }
 }
 
@@ -189,6 +195,7 @@ void GateTwin::join(std::size_t index) {
   tenant.slot = arbiter_.add(now_, tenant.spec.terms);
   tenant_of_slot_.resize(std::max(tenant_of_slot_.size(), tenant.slot + 1));
   tenant_of_slot_[tenant.slot] = index;
+  audit_.forget(tenant.slot);
   std::size_t next = 0;
   for (int p = 0; p < tenant.spec.processes; ++p) {
     const engine::ContextId context =
@@ -282,8 +289,38 @@ void GateTwin::broker_step() {
   for (const std::size_t slot : arbiter_.changed()) {
     if (arbiter_.present(slot)) apply_window(tenant_of_slot_[slot]);
   }
+  if (options_.audited) note_allowances();
   arm(next);
   if (observer_ != nullptr) observer_(observer_context_, *this, now_);
+}
+
+void GateTwin::note_allowances() {
+  allowances_.clear();
+  for (std::size_t slot = 0; slot < arbiter_.slots(); ++slot) {
+    allowances_.push_back(arbiter_.account(slot).allowed_ns);
+  }
+  audit_.note(now_, allowances_);
+}
+
+// As the broker does: reads the driver's samples once a period.
+void GateTwin::audit() {
+  const Nanoseconds period = options_.gpu.sample_period;
+  push(now_ + period, What::kAudit, 0);
+  std::map<std::pair<std::size_t, Nanoseconds>, double> percent;
+  for (const engine::ProcessSample& seen : engine_.process_samples(audited_to_, now_)) {
+    percent[{seen.process / 1000, seen.time}] += seen.sm_percent;
+    audited_to_ = std::max(audited_to_, seen.time);
+  }
+  for (const auto& [key, sum] : percent) {
+    Tenant& tenant = tenants_[key.first];
+    if (!tenant.present) continue;
+    const gate::Audit::Finding found = audit_.sample(tenant.slot, key.second, period, sum);
+    if (found.excess_ns > 0) arbiter_.charge(tenant.slot, found.excess_ns);
+    if (!found.offender || tenant.found_at != engine::kNever) continue;
+    tenant.found_at = now_;
+    arbiter_.mark_offender(tenant.slot, true);
+    if (options_.ends_offenders) leave(key.first);
+  }
 }
 
 void GateTwin::apply_window(std::size_t index) {

@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "gate/arbiter.h"
+#include "gate/audit.h"
 #include "gate/tenant.h"
 #include "replay/gate_twin_spec.h"
 
@@ -42,6 +43,8 @@ class GateTwin {
   std::uint64_t broker_steps() const { return broker_steps_; }
   // Longest time in which a tenant waited for the gate while the device had nothing to do.
   Nanoseconds longest_idle_demand() const { return longest_idle_demand_; }
+  // When the audit called the tenant an offender; kNever: it did not.
+  Nanoseconds found_at(std::size_t tenant) const { return tenants_[tenant].found_at; }
   // Called after each step of the broker: for invariants.
   using Observer = void (*)(void* context, const GateTwin& twin, Nanoseconds now);
   void observe(Observer observer, void* context) {
@@ -99,6 +102,7 @@ class GateTwin {
     Nanoseconds past_busy = 0;  // of contexts that are gone
     Nanoseconds waiting_since = -1;
     Nanoseconds longest_wait = 0;
+    Nanoseconds found_at = engine::kNever;
     std::uint64_t launches = 0;
     std::vector<double> samples;
     std::vector<Nanoseconds> latencies;
@@ -112,7 +116,8 @@ class GateTwin {
     kResize,
     kDrained,
     kSilent,
-    kSample
+    kSample,
+    kAudit
   };
   struct Event {
     Nanoseconds time = 0;
@@ -144,6 +149,8 @@ class GateTwin {
   void broker_step();
   gate::TenantReport report_of(const Tenant& tenant) const;
   void apply_window(std::size_t tenant);
+  void note_allowances();
+  void audit();
 
   // Threads (gate_twin_tenants.cc).
   void draw(Thread& thread);
@@ -162,6 +169,9 @@ class GateTwin {
   TwinOptions options_;
   engine::Engine engine_;
   gate::Arbiter arbiter_;
+  gate::Audit audit_;
+  Nanoseconds audited_to_ = 0;
+  std::vector<Nanoseconds> allowances_;  // by slot, for a moment
   std::vector<Tenant> tenants_;
   std::vector<Thread> threads_;
   std::vector<std::size_t> thread_of_stream_;   // by the stream's slot

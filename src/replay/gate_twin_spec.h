@@ -83,7 +83,9 @@ struct TwinOptions {
   gate::ArbiterOptions arbiter;
   gate::TenantOptions tenant;
   HostModel host;
-  bool gated = true;      // false: the hardware's time slices alone
+  bool gated = true;     // false: the hardware's time slices alone
+  bool audited = false;  // the driver's samples against what was allowed
+  bool ends_offenders = false;
   double lost_wakes = 0;  // of the wakes of the broker, for the tests of lost messages
   Nanoseconds duration = 11 * kSecond;
   Nanoseconds warmup = 1 * kSecond;
