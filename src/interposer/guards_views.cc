@@ -24,18 +24,14 @@ Size fitting(std::uint64_t bytes) {
 template <class Size>
 CUresult memory_info(Size* free, Size* total, CUresult (*ask)(Size*, Size*)) {
   Size free_there{};
-  Size total_there{};
-  const CUresult result =
-      ask(free != nullptr ? &free_there : nullptr, total != nullptr ? &total_there : nullptr);
+  Size physical{};  // bounds what is free, so it is asked for even where the caller does not
+  const CUresult result = ask(free != nullptr ? &free_there : nullptr, &physical);
   if (result != CUDA_SUCCESS) return result;
   const Place place = current_place();
   if (place.result != CUDA_SUCCESS) return place.result;
   if (place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
-  // The total also bounds what is free, so it is asked for even where the caller does not.
-  const std::uint64_t physical =
-      tenant().grant().gpu[place.gpu].physical_bytes.load(std::memory_order_relaxed);
-  const std::uint64_t all = share_total(place.gpu, total != nullptr ? total_there : physical);
   settle_pools(place.gpu);
+  const std::uint64_t all = share_total(place.gpu, physical);
   const std::uint64_t used = used_bytes(place.gpu);
   if (free != nullptr) *free = fitting<Size>(all > used ? all - used : 0);
   if (total != nullptr) *total = fitting<Size>(all);

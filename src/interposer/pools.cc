@@ -11,9 +11,11 @@ namespace aliquot::interposer {
 
 struct PoolRecord {
   enum class What : std::uint8_t { kFree, kPool, kGraphs, kEnded };
-  What what = What::kFree;
-  unsigned gpu = kNoGpu;
-  std::uint64_t handle = 0;
+  // Whose record this is; changed under records_lock.
+  std::atomic<What> what{What::kFree};
+  std::atomic<unsigned> gpu{kNoGpu};
+  std::atomic<std::uint64_t> handle{0};
+  // The rest under this; taken after records_lock where both are.
   ShortLock lock;
   unsigned calls = 0;         // under way
   std::uint64_t held = 0;     // charged, reservations of calls under way included
@@ -44,7 +46,7 @@ std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
 // What the driver keeps now. For graphs: beyond those that are charged as instantiated.
 std::uint64_t read(const PoolRecord& record) {
   if (record.what == PoolRecord::What::kPool)
-    return attribute(reinterpret_cast<CUmemoryPool>(record.handle),
+    return attribute(reinterpret_cast<CUmemoryPool>(record.handle.load()),
                      CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
   std::uint64_t reserved = 0;
   real::cuDeviceGetGraphMemAttribute(device_of(record.gpu), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
@@ -61,10 +63,23 @@ PoolRecord* find(std::uint64_t handle, PoolRecord::What what) {
   return nullptr;
 }
 
+std::uint64_t held_bytes(PoolRecord& record) {
+  const Holding holding(record.lock);
+  return record.held;
+}
+
 bool settle_record(PoolRecord& record) {
+  const std::uint64_t before = held_bytes(record);
+  if (before == 0) return false;
   PoolCall call(record, 0);
-  const std::uint64_t before = record.held;
-  return call.settle() && record.held < before;
+  return call.settle() && held_bytes(record) < before;
+}
+
+void end_record(PoolRecord& record, std::uint64_t handle) {
+  const Holding holding(records_lock);
+  if (record.handle != handle) return;  // another thread was first, and it has a new owner
+  const Holding settled(record.lock);
+  record.what = record.held != 0 ? PoolRecord::What::kEnded : PoolRecord::What::kFree;
 }
 
 }  // namespace
@@ -78,6 +93,7 @@ PoolRecord* pool_record(CUmemoryPool pool, unsigned gpu) {
     if (record.what == PoolRecord::What::kFree && free == nullptr) free = &record;
   }
   if (free == nullptr) return nullptr;
+  const Holding settled(free->lock);
   free->handle = handle;
   free->gpu = gpu;
   free->held = free->reading = free->newest = 0;
@@ -88,7 +104,7 @@ PoolRecord* pool_record(CUmemoryPool pool, unsigned gpu) {
 
 PoolRecord* graph_record(unsigned gpu) {
   graphs[gpu].gpu = gpu;
-  graphs[gpu].what = PoolRecord::What::kGraphs;
+  graphs[gpu].what = PoolRecord::What::kGraphs;  // once and for all, by whoever comes first
   return &graphs[gpu];
 }
 
@@ -152,19 +168,22 @@ std::uint64_t most_growth(CUmemoryPool pool, std::uint64_t bytes) {
 bool settle_pools(unsigned gpu) {
   bool came_back = false;
   for (PoolRecord& record : records)
-    if (record.what == PoolRecord::What::kPool && record.gpu == gpu && record.held != 0)
+    if (record.what == PoolRecord::What::kPool && record.gpu == gpu)
       came_back |= settle_record(record);
-  if (gpu < wire::kMaxGpus && graphs[gpu].held != 0) came_back |= settle_record(graphs[gpu]);
+  if (gpu < wire::kMaxGpus && graphs[gpu].what == PoolRecord::What::kGraphs)
+    came_back |= settle_record(graphs[gpu]);
   return came_back;
 }
 
 void settle_pool_of(const Held& freed) {
   if (PoolRecord* ended = find(freed.owner, PoolRecord::What::kEnded)) {
-    const Holding holding(ended->lock);
-    const std::uint64_t bytes = std::min<std::uint64_t>(freed.bytes, ended->held);
-    give_back(ended->gpu, Kind::kPool, bytes);
-    ended->held -= bytes;
-    if (ended->held == 0) ended->what = PoolRecord::What::kFree;
+    {
+      const Holding holding(ended->lock);
+      const std::uint64_t bytes = std::min<std::uint64_t>(freed.bytes, ended->held);
+      give_back(ended->gpu, Kind::kPool, bytes);
+      ended->held -= bytes;
+    }
+    end_record(*ended, freed.owner);
     return;
   }
   if (PoolRecord* record = find(freed.owner, PoolRecord::What::kPool)) settle_record(*record);
@@ -173,11 +192,13 @@ void settle_pool_of(const Held& freed) {
 void pool_ended(CUmemoryPool pool, std::uint64_t used) {
   PoolRecord* record = find(name_of(pool), PoolRecord::What::kPool);
   if (record == nullptr) return;
-  const Holding holding(record->lock);
-  const std::uint64_t rest = std::min(used, record->held);
-  give_back(record->gpu, Kind::kPool, record->held - rest);
-  record->held = rest;
-  record->what = rest != 0 ? PoolRecord::What::kEnded : PoolRecord::What::kFree;
+  {
+    const Holding holding(record->lock);
+    const std::uint64_t rest = std::min(used, record->held);
+    give_back(record->gpu, Kind::kPool, record->held - rest);
+    record->held = rest;
+  }
+  end_record(*record, name_of(pool));
 }
 
 void forget_pools() {

@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""usage: interposer_instructions.py BUILD_DIR -- how many instructions account and pointer table
+take for an allocation and its free, counted by callgrind: the difference of two runs, so that
+start and exit do not count. Prints JSON."""
+import json, pathlib, re, subprocess, sys, tempfile
+
+program = pathlib.Path(sys.argv[1]) / "bin" / "interposer_bench"
+
+
+def instructions(pairs):
+    with tempfile.TemporaryDirectory() as where:
+        done = subprocess.run(["valgrind", "--tool=callgrind",
+                               f"--callgrind-out-file={where}/out", program, "count", str(pairs)],
+                              capture_output=True, text=True, check=True)
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+
+FEW, MANY = 2000, 12000
+print(json.dumps({"bench": "interposer_instructions",
+                  "account_pair": (instructions(MANY) - instructions(FEW)) / (MANY - FEW)}))
