@@ -19,6 +19,7 @@
 #include "common/files.h"
 #include "common/state_directory.h"
 #include "simdriver/channel/socket.h"
+#include "simdriver/library_versions.h"
 #include "simdriver/machine_json.h"
 #include "simdriver/machine_text.h"
 #include "simdriver/presets.h"
@@ -52,13 +53,16 @@ pid_t server_of(const fs::path& directory) {
 
 // <source>/name.1 becomes <to>/name.VERSION with name.1 and name as links to it.
 Status install_library(const fs::path& source, const fs::path& to, const std::string& name,
-                       const std::string& version) {
+                       const DriverVersion& driver) {
   const fs::path built = source / (name + ".1");
   std::error_code error;
   if (!fs::exists(built, error)) return {};
-  const std::string versioned = name + "." + version;
-  fs::copy_file(built, to / versioned, fs::copy_options::overwrite_existing, error);
-  if (!error) fs::create_symlink(versioned, to / (name + ".1"), error);
+  const std::string versioned = name + "." + driver.driver;
+  Status copied = copy_library(built, to / versioned, [&](std::string_view symbol) {
+    return absent_in_version(symbol, driver.cuda);
+  });
+  if (!copied) return copied;
+  fs::create_symlink(versioned, to / (name + ".1"), error);
   if (!error) fs::create_symlink(name + ".1", to / name, error);
   if (error) {
     return Error{Errc::kInternal, "install " + (to / versioned).string() + ": " + error.message()};
@@ -144,8 +148,8 @@ Status lay_out_machine(const MachineSpec& spec, const fs::path& libraries) {
   const fs::path older = libraries / cuda_text(spec.driver);
   for (const char* library : {"libcuda.so", "libnvidia-ml.so"}) {
     const bool has_older = fs::exists(older / (std::string(library) + ".1"), error);
-    const Status installed = install_library(has_older ? older : libraries, directory / "lib",
-                                             library, spec.driver.driver);
+    const Status installed =
+        install_library(has_older ? older : libraries, directory / "lib", library, spec.driver);
     if (!installed) return installed;
   }
   return write_file_atomically(directory / "machine.json", to_json(spec).dump(2) + "\n");

@@ -29,6 +29,7 @@ enum class Op : std::uint32_t {
   kMemoryInfo = 0x0302,      // DeviceRequest -> MemoryInfo
   kCommit = 0x0303,          // CommitRequest: may this much more be backed by the host's memory?
   kBlockCreate = 0x0310,     // MemoryRequest -> BlockReply + its file
+  kBlockConvert = 0x0315,    // MemoryRequest -> BlockReply + its file: held bytes become a block
   kBlockAddHold = 0x0311,    // BlockId
   kBlockRelease = 0x0312,    // BlockId
   kBlockOpenKey = 0x0313,    // BlockKey -> BlockReply + its file
@@ -112,6 +113,7 @@ enum class MemoryKind : std::uint32_t {
   kModule,
   kGraph,
   kCount,
+  kCell,  // of blocks only: a page that costs no device memory (interprocess events)
 };
 
 struct MemoryRequest {

@@ -45,7 +45,7 @@ CUresult take_from_small_block(Context& context, std::uint64_t bytes, std::uint6
   std::uint64_t base = 0;
   const CUresult result = take_granules(*context.device, MemoryKind::kLinear, kGranuleBytes, base);
   if (result != CUDA_SUCCESS) return result;
-  context.small_blocks.push_back({base, FreeRanges(base, kGranuleBytes)});
+  context.small_blocks.push_back({base, FreeRanges(base, kGranuleBytes), 0, nullptr});
   address = *context.small_blocks.back().free.take(bytes, kAlignment);
   return CUDA_SUCCESS;
 }
@@ -58,10 +58,14 @@ void give_to_small_block(Context& context, std::uint64_t address, std::uint64_t 
   if (block == context.small_blocks.end()) return;
   block->free.give(address, bytes);
   if (!block->free.is_whole(block->base, kGranuleBytes)) return;
-  memory.arena()->punch(memory.arena_offset(block->base), kGranuleBytes);
   memory.unreserve(block->base, kGranuleBytes);
+  if (block->block != 0) {
+    library().ask(Op::kBlockRelease, BlockId{block->block});
+  } else {
+    memory.arena()->punch(memory.arena_offset(block->base), kGranuleBytes);
+    discharge(*context.device, MemoryKind::kLinear, kGranuleBytes);
+  }
   context.small_blocks.erase(block);
-  discharge(*context.device, MemoryKind::kLinear, kGranuleBytes);
 }
 
 }  // namespace
@@ -78,9 +82,18 @@ MemoryKind charge_kind(AllocationKind kind) {
       return MemoryKind::kModule;
     case AllocationKind::kVmm:
       return MemoryKind::kVmm;
+    case AllocationKind::kGraph:
+      return MemoryKind::kGraph;
     default:
       return MemoryKind::kLinear;
   }
+}
+
+SmallBlock* small_block_of(Context& context, std::uint64_t address) {
+  for (SmallBlock& block : context.small_blocks) {
+    if (address - block.base < kGranuleBytes) return &block;
+  }
+  return nullptr;
 }
 
 CUresult allocate_granules(MemoryKind kind, std::uint64_t bytes, Allocation allocation,
@@ -115,6 +128,10 @@ CUresult allocate_linear(Context& context, std::uint64_t bytes, std::uint64_t& a
   allocation.bytes = bytes;
   allocation.file = memory.arena();
   allocation.file_offset = memory.arena_offset(address);
+  if (const SmallBlock* block = small_block_of(context, address); block->file != nullptr) {
+    allocation.file = block->file;
+    allocation.file_offset = address - block->base;
+  }
   allocation.id = library().next_id();
   memory.add(std::move(allocation));
   return CUDA_SUCCESS;
@@ -164,7 +181,7 @@ void free_allocation(Allocation& allocation) {
     memory.unreserve(base, whole);
   } else if (allocation.charged_bytes != 0) {
     memory.arena()->punch(allocation.file_offset, whole);
-    memory.unreserve(base, whole);
+    if (allocation.kind != AllocationKind::kGraph) memory.unreserve(base, whole);
     discharge(*allocation.device, charge_kind(allocation.kind), allocation.charged_bytes);
   } else {
     give_to_small_block(*allocation.context, base, round_up(allocation.bytes, kAlignment));

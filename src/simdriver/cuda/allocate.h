@@ -18,6 +18,9 @@ void free_allocation(Allocation& allocation);
 // What a context leaves behind.
 void free_memory_of(Context& context);
 
+// The block of 2 MiB that a small allocation lies in; nullptr: it is not a small one.
+SmallBlock* small_block_of(Context& context, std::uint64_t address);
+
 MemoryKind charge_kind(AllocationKind kind);
 
 }  // namespace aliquot::simdriver

@@ -24,11 +24,12 @@ struct Array {
 struct Mipmap {
   Array whole;
   std::vector<CUarray> levels;
+  std::uint64_t bytes = 0;
 };
 
 Array* find_array(CUarray handle);
 // Bytes of one element; 0: no such format.
 std::uint64_t element_bytes(CUarray_format format, unsigned channels);
-void free_arrays(const Context& context);
+void forget_arrays(const Context& context);
 
 }  // namespace aliquot::simdriver

@@ -1,6 +1,7 @@
 // Events: places in streams, with the time at which they were reached.
 #include "simdriver/cuda/bodies.h"
 #include "simdriver/cuda/contexts.h"
+#include "simdriver/cuda/event_cells.h"
 #include "simdriver/cuda/requests.h"
 
 using namespace aliquot::simdriver;  // NOLINT(google-build-using-namespace)
@@ -62,6 +63,9 @@ CUresult sim_cuEventCreate(CUevent* handle, unsigned int flags) {
     event->number = context->free_events.back();
     context->free_events.pop_back();
   }
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) {
+    if (const CUresult result = make_event_cell(*context->device, event->cell)) return result;
+  }
   *handle = reinterpret_cast<CUevent>(library().events.add(std::move(event)));
   return CUDA_SUCCESS;
 }
@@ -85,6 +89,7 @@ CUresult sim_cuEventQuery(CUevent handle) {
   Event* event = nullptr;
   if (const CUresult result = find(handle, event)) return result;
   if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+  if (const CUresult result = follow_cell(*event)) return result;
   if (has_ended(*event)) return CUDA_SUCCESS;
   show_interest(*event->context, event->slot, event->seq);
   return CUDA_ERROR_NOT_READY;
@@ -95,6 +100,7 @@ CUresult sim_cuEventSynchronize(CUevent handle) {
   Event* event = nullptr;
   if (const CUresult result = find(handle, event)) return result;
   if (event->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+  if (const CUresult result = follow_cell(*event)) return result;
   if (event->recorded_in == nullptr) return CUDA_SUCCESS;
   return wait_until_ended(lock, event->recorded_in, event->slot, event->seq);
 }

@@ -23,7 +23,10 @@ CUresult launch(LaunchOperation operation, CUstream handle, const Arguments& arg
   const CUresult packed =
       pack_arguments(*image, arguments.params, arguments.extra, operation.arguments);
   if (packed != CUDA_SUCCESS) return packed;
-  if (!is_capturing(*stream)) return submit_launch(*stream, operation);
+  if (!is_capturing(*stream)) {
+    const CUresult refused = refuse_implicit(*stream);
+    return refused != CUDA_SUCCESS ? refused : submit_launch(*stream, operation);
+  }
   return request(lock, *stream, std::move(operation), Waiting::kNot);
 }
 

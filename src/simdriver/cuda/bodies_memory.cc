@@ -5,6 +5,7 @@
 #include "simdriver/cuda/allocate.h"
 #include "simdriver/cuda/bodies.h"
 #include "simdriver/cuda/contexts.h"
+#include "simdriver/cuda/graphs.h"
 #include "simdriver/cuda/pools.h"
 #include "simdriver/cuda/work.h"
 
@@ -20,6 +21,7 @@ CUresult allocate(CUdeviceptr* address, size_t bytes) {
   const Lock lock = hold();
   Context* context = nullptr;
   if (const CUresult result = current_context(context)) return result;
+  if (const CUresult result = refuse_during_capture()) return result;
   std::uint64_t at = 0;
   const CUresult result = allocate_linear(*context, bytes, at);
   if (result == CUDA_SUCCESS) *address = at;

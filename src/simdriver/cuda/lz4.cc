@@ -65,7 +65,7 @@ std::optional<std::string> lz4_block(std::string_view block, std::size_t full_by
     }
     for (std::size_t i = 0; i < match; ++i) out += out[out.size() - distance];
   }
-  if (in.broken() || out.size() != full_bytes) return std::nullopt;
+  if (in.broken() || !in.empty() || out.size() != full_bytes) return std::nullopt;
   return out;
 }
 

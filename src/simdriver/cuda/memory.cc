@@ -66,6 +66,11 @@ CUresult Memory::walk(std::uint64_t address, std::uint64_t bytes, Visit visit) {
 }
 
 bool Memory::covers(std::uint64_t address, std::uint64_t bytes) {
+  const auto next = promised_.upper_bound(address);
+  if (next != promised_.begin()) {
+    const auto& [base, size] = *std::prev(next);
+    if (address - base < size && bytes <= size - (address - base)) return true;
+  }
   return walk(address, bytes, [](Allocation&, std::uint64_t, std::uint64_t) { return true; }) ==
          CUDA_SUCCESS;
 }

@@ -26,7 +26,8 @@ enum class AllocationKind : std::uint8_t {
   kVmm,    // a mapping of a handle
   kArray,  // reached through its array only
   kModule,
-  kIpc,  // opened from another process
+  kIpc,    // opened from another process
+  kGraph,  // of a graph's allocation node, which keeps the addresses
 };
 
 // A range of addresses with contents.
@@ -42,8 +43,9 @@ struct Allocation {
   bool accessible = true;
   Pool* pool = nullptr;
   std::uint64_t id = 0;
-  std::uint64_t block = 0;   // the server's block, for shared ones
-  std::uint64_t handle = 0;  // VMM: the mapped handle
+  std::uint64_t block = 0;                  // the server's block, for shared ones
+  std::uint64_t handle = 0;                 // VMM: the mapped handle
+  std::map<int, CUmemAccess_flags> access;  // VMM: by device ordinal
   bool sync_memops = false;
 };
 
@@ -77,7 +79,10 @@ class Memory {
   const std::shared_ptr<MemoryFile>& arena() const { return arena_; }
   std::uint64_t arena_offset(std::uint64_t address) const { return address - base_; }
 
-  // All of the range has contents that may be used.
+  // Ranges that graphs will have memory for when they run: base and bytes.
+  std::map<std::uint64_t, std::uint64_t>& promised() { return promised_; }
+
+  // All of the range has contents that may be used, or is promised.
   bool covers(std::uint64_t address, std::uint64_t bytes);
   // CUDA_ERROR_INVALID_VALUE outside allocations; CUDA_ERROR_OPERATING_SYSTEM when the host has no
   // memory left.
@@ -102,6 +107,7 @@ class Memory {
   FreeRanges free_;
   std::map<std::uint64_t, Allocation> allocations_;
   std::map<std::uintptr_t, HostRange> host_ranges_;
+  std::map<std::uint64_t, std::uint64_t> promised_;
 };
 
 }  // namespace aliquot::simdriver

@@ -109,12 +109,18 @@ struct Event {
   Stream* stream = nullptr;    // for effects; may be gone
   Capture* capture = nullptr;  // recorded in a capture: the nodes it stands for
   std::vector<struct Node*> capture_nodes;
+  std::shared_ptr<struct EventCell> cell;  // interprocess: where the last record stands
+  std::uint64_t followed_key = 0;          // the record that the place above waits for
+  std::uint32_t followed_slot = 0;
+  std::uint64_t followed_seq = 0;
 };
 
 // 2 MiB of a context that small allocations share.
 struct SmallBlock {
   std::uint64_t base = 0;
   FreeRanges free;
+  std::uint64_t block = 0;                 // the server's, once exported
+  std::shared_ptr<class MemoryFile> file;  // with it
 };
 
 // A context's pages of the channel; whoever waits on them keeps them.
@@ -147,7 +153,9 @@ struct Context {
   std::vector<Stream*> blocking;  // streams that the default stream is ordered with
   std::vector<std::uint32_t> free_events;
   std::uint32_t events = 0;
-  std::uint64_t queried = 0;  // the place that the last query asked about
+  std::vector<Stream*> graph_lanes;
+  Stream* follower = nullptr;  // waits for events of other processes
+  std::uint64_t queried = 0;   // the place that the last query asked about
   std::unique_ptr<Stream> legacy;
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::vector<SmallBlock> small_blocks;

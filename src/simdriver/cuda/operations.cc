@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "simdriver/cuda/event_cells.h"
 #include "simdriver/cuda/graphs.h"
 
 namespace aliquot::simdriver {
@@ -37,7 +38,7 @@ struct Submit {
     return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : record_event(stream, *event);
   }
   CUresult operator()(const WaitOperation& operation) const {
-    const Event* event = library().events.find(operation.event);
+    Event* event = library().events.find(operation.event);
     return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : wait_event(stream, *event);
   }
   CUresult operator()(const ValueOperation& operation) const {
@@ -104,7 +105,14 @@ CUresult submit_operation(Stream& stream, const Operation& operation) {
 }
 
 CUresult enqueue(Stream& stream, Operation operation) {
+  if (!is_capturing(stream)) {
+    // Waiting for an event of a capture makes the stream part of it.
+    const auto* wait = std::get_if<WaitOperation>(&operation);
+    const Event* event = wait == nullptr ? nullptr : library().events.find(wait->event);
+    if (event != nullptr && event->capture != nullptr) return join_capture(stream, *event);
+  }
   if (is_capturing(stream)) return capture_operation(stream, std::move(operation));
+  if (const CUresult result = refuse_implicit(stream)) return result;
   return submit_operation(stream, operation);
 }
 
@@ -118,10 +126,17 @@ CUresult record_event(Stream& stream, Event& event) {
   event.slot = stream.slot;
   event.seq = stream.submitted;
   event.stream = &stream;
+  if (event.cell != nullptr) {
+    write_place(*event.cell, place_of(event));
+    event.followed_key = event.context_key;
+    event.followed_slot = event.slot;
+    event.followed_seq = event.seq;
+  }
   return result;
 }
 
-CUresult wait_event(Stream& stream, const Event& event) {
+CUresult wait_event(Stream& stream, Event& event) {
+  if (const CUresult result = follow_cell(event)) return result;
   // An event that was never recorded holds nobody up.
   if (event.recorded_in != nullptr) submit_wait(stream, place_of(event));
   return CUDA_SUCCESS;

@@ -69,12 +69,21 @@ CUresult submit_operation(Stream& stream, const Operation& operation);
 CUresult refuse_capture(Stream& stream);
 
 CUresult record_event(Stream& stream, Event& event);
-CUresult wait_event(Stream& stream, const Event& event);
+CUresult wait_event(Stream& stream, Event& event);
 CUresult submit_values(Stream& stream, const ValueOperation& operation);
 CUresult check_values(const ValueOperation& operation);
 CUresult submit_launch(Stream& stream, const LaunchOperation& operation);
 void submit_free(Stream& stream, CUdeviceptr address);
+// An allocation while capturing: a node of the graph, whose address is known at once.
+CUresult capture_allocation(Stream& stream, const CUmemPoolProps& pool, std::uint64_t bytes,
+                            CUdeviceptr& address);
 bool is_capturing(const Stream& stream);
 CUresult capture_operation(Stream& stream, Operation operation);
+// The stream takes part in the capture in which the event was recorded.
+CUresult join_capture(Stream& stream, const Event& event);
+// The default stream beside a capture that it would have to be ordered with.
+CUresult refuse_implicit(const Stream& stream);
+// The stream goes; its capture with it.
+void forget_capture_of(const Stream& stream);
 
 }  // namespace aliquot::simdriver

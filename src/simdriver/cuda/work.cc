@@ -12,8 +12,10 @@
 
 #include "common/clock.h"
 #include "simdriver/cuda/allocate.h"
+#include "simdriver/cuda/arrays.h"
 #include "simdriver/cuda/callbacks.h"
 #include "simdriver/cuda/modules.h"
+#include "simdriver/cuda/operations.h"
 
 namespace aliquot::simdriver {
 namespace {
@@ -216,10 +218,14 @@ void close_context(Lock& lock, Context& context) {
   Library& lib = library();
   stop_callbacks(lock, context);
   forget_pending(context);
+  lib.streams.for_each([&](const Stream& stream) {
+    if (stream.context == &context) forget_capture_of(stream);
+  });
   lib.ask(Op::kContextDestroy, ContextId{context.key});
   lib.streams.remove_if([&](const Stream& stream) { return stream.context == &context; });
   lib.events.remove_if([&](const Event& event) { return event.context == &context; });
   free_modules(context);
+  forget_arrays(context);
   free_memory_of(context);
   lib.contexts.remove(&context);
 }
@@ -233,6 +239,7 @@ CUresult open_stream(Context& context, unsigned flags, int priority, Stream*& st
 }
 
 void close_stream(Stream& stream) {
+  forget_capture_of(stream);
   Context& context = *stream.context;
   // What it had done stays before later work of the default stream.
   if (stream.before_default != stream.submitted && (stream.flags & CU_STREAM_NON_BLOCKING) == 0 &&

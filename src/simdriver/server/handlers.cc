@@ -51,6 +51,16 @@ std::int32_t hello(Call& call) {
   return call.answer(reply);
 }
 
+// What the block costs: nothing, what is taken now, or what the session holds already.
+std::optional<std::uint64_t> block_charge(Call& call, Device& gpu, const MemoryRequest& request) {
+  if (request.kind == MemoryKind::kCell) return 0;
+  if (call.op == Op::kBlockConvert &&
+      !gpu.books.give(call.session.id, request.kind, request.bytes)) {
+    return std::nullopt;
+  }
+  return gpu.books.take(call.session.id, request.kind, request.bytes);
+}
+
 std::int32_t create_block(Call& call, const MemoryRequest& request) {
   Device& gpu = *call.machine.device(request.device);
   Block block;
@@ -61,13 +71,14 @@ std::int32_t create_block(Call& call, const MemoryRequest& request) {
       static_cast<ssize_t>(block.key.key.size())) {
     return kSimulatorOutOfHostMemory;
   }
-  const auto charged = gpu.books.take(call.session.id, request.kind, request.bytes);
+  const auto charged = block_charge(call, gpu, request);
   if (!charged) return kOutOfMemory;
   block.bytes = *charged;
-  block.file = memory_file("aliquot-sim-block", *charged);
+  constexpr std::uint64_t kCellBytes = 4096;
+  block.file = memory_file("aliquot-sim-block", *charged == 0 ? kCellBytes : *charged);
   struct stat about{};
   if (!block.file || fstat(block.file.get(), &about) != 0) {
-    gpu.books.give(call.session.id, request.kind, *charged);
+    if (*charged != 0) gpu.books.give(call.session.id, request.kind, *charged);
     return kSimulatorOutOfHostMemory;
   }
   block.inode = about.st_ino;
@@ -146,7 +157,8 @@ std::int32_t handle_memory(Call& call) {
     if (gpu == nullptr) return kInvalidDevice;
     return call.answer(MemoryInfo{gpu->books.free_bytes(), gpu->books.total_bytes()});
   }
-  if (call.op != Op::kMemoryTake && call.op != Op::kMemoryGive && call.op != Op::kBlockCreate) {
+  const bool makes_block = call.op == Op::kBlockCreate || call.op == Op::kBlockConvert;
+  if (call.op != Op::kMemoryTake && call.op != Op::kMemoryGive && !makes_block) {
     return block_request(call);
   }
   MemoryRequest request{};
@@ -154,11 +166,12 @@ std::int32_t handle_memory(Call& call) {
   Device* gpu = call.machine.device(request.device);
   if (gpu == nullptr) return kInvalidDevice;
   // A context's bytes are charged by the server itself.
-  if (request.kind == MemoryKind::kContext || request.kind >= MemoryKind::kCount) {
+  const bool cell = request.kind == MemoryKind::kCell && call.op == Op::kBlockCreate;
+  if (request.kind == MemoryKind::kContext || (request.kind >= MemoryKind::kCount && !cell)) {
     return kInvalidValue;
   }
   if (request.bytes == 0) return kInvalidValue;
-  if (call.op == Op::kBlockCreate) return create_block(call, request);
+  if (makes_block) return create_block(call, request);
   if (call.op == Op::kMemoryGive) {
     return gpu->books.give(call.session.id, request.kind, request.bytes) ? kSuccess : kInvalidValue;
   }

@@ -122,6 +122,7 @@ bool MachineState::commit(Session& session, std::int64_t bytes) {
 }
 
 void MachineState::apply(const ChargeMove& move) {
+  if (move.bytes == 0) return;
   DeviceBooks& books = devices_[move.device]->books;
   if (move.to) {
     books.hand_over(move.from, *move.to, move.kind, move.bytes);
@@ -151,16 +152,69 @@ void MachineState::drain(ContextEntry& context, Nanoseconds now) {
     command.submitted_ns = std::clamp(command.submitted_ns, context.last_submitted_ns,
                                       std::max(now, context.last_submitted_ns));
     context.last_submitted_ns = command.submitted_ns;
+    const std::optional<CrossWait> cross = cross_wait_of(context, command);
+    if (cross) {
+      cross_waits_.push_back(*cross);
+      command.op = CommandOp::kHold;
+    }
     if (!timeline.apply(context.key, command)) return lose(context, kLaunchFailed);
   }
   context.server->head.store(context.head, std::memory_order_release);
   context.server->wake_at.store(context.head + kRingSlots / 2, std::memory_order_release);
 }
 
+// A wait for a stream of another GPU: the engines know nothing of each other.
+std::optional<MachineState::CrossWait> MachineState::cross_wait_of(const ContextEntry& context,
+                                                                   const Command& command) const {
+  if (command.op != CommandOp::kWait || command.a[1] >= kStreamSlots) return std::nullopt;
+  const auto other = contexts_.find(command.a[0]);
+  if (other == contexts_.end() || other->second->device == context.device) return std::nullopt;
+  return CrossWait{context.key,
+                   command.stream,
+                   command.seq,
+                   command.a[0],
+                   static_cast<std::uint32_t>(command.a[1]),
+                   command.a[2]};
+}
+
+// Lets go of what has come at `at`; true when there was any.
+bool MachineState::settle_cross_waits(Nanoseconds at) {
+  return std::erase_if(cross_waits_, [&](const CrossWait& wait) {
+           const auto waiting = contexts_.find(wait.context);
+           if (waiting == contexts_.end()) return true;
+           const auto other = contexts_.find(wait.other);
+           const bool come =
+               other == contexts_.end() || devices_[other->second->device]->timeline.done(
+                                               wait.other, wait.other_stream) >= wait.other_seq;
+           if (come) {
+             devices_[waiting->second->device]->timeline.let_go(wait.context, wait.stream, wait.seq,
+                                                                at);
+           }
+           return come;
+         }) > 0;
+}
+
+// GPUs that wait for each other go from event to event together; others at once.
+void MachineState::advance_together(Nanoseconds to) {
+  while (!cross_waits_.empty()) {
+    Nanoseconds next = to;
+    Nanoseconds at = 0;
+    for (auto& gpu : devices_) {
+      at = std::max(at, gpu->timeline.engine().last_event());
+      next = std::min(next, gpu->timeline.next_event().value_or(to));
+    }
+    if (settle_cross_waits(std::min(at, to))) continue;
+    if (next >= to) break;
+    for (auto& gpu : devices_) gpu->timeline.advance(next);
+  }
+  for (auto& gpu : devices_) gpu->timeline.advance(to);
+  settle_cross_waits(to);
+}
+
 void MachineState::catch_up(Nanoseconds to) {
   for (auto& [key, context] : contexts_) drain(*context, to);
+  advance_together(to);
   for (auto& gpu : devices_) {
-    gpu->timeline.advance(to);
     for (const Ended& ended : gpu->timeline.take_ended()) {
       const auto found = contexts_.find(ended.context);
       if (found == contexts_.end()) continue;
@@ -190,7 +244,9 @@ std::optional<Nanoseconds> MachineState::next_look() const {
       if (stream >= kStreamSlots) continue;
       const std::uint64_t seq = waiter.seq.load(std::memory_order_relaxed);
       if (context->server->done[stream].load(std::memory_order_relaxed) >= seq) continue;
-      const auto earliest = timeline.earliest(key, stream, seq);
+      auto earliest = timeline.earliest(key, stream, seq);
+      // Held up by another GPU: its next event may let this one go on.
+      if (!earliest && !cross_waits_.empty()) earliest = next_event_of_any();
       if (!earliest) continue;
       // Not yet, although the bound has passed: at the GPU's next event the bound changes.
       const Nanoseconds at = std::max(*earliest, timeline.next_event().value_or(*earliest));
@@ -199,6 +255,15 @@ std::optional<Nanoseconds> MachineState::next_look() const {
     }
   }
   return soonest;
+}
+
+std::optional<Nanoseconds> MachineState::next_event_of_any() const {
+  std::optional<Nanoseconds> next;
+  for (const auto& gpu : devices_) {
+    const auto event = gpu->timeline.next_event();
+    if (event && (!next || *event < *next)) next = event;
+  }
+  return next;
 }
 
 bool MachineState::has_work() const {

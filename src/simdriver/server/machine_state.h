@@ -98,6 +98,19 @@ class MachineState {
 
  private:
   MachineState(MachineSpec spec, const Clock& clock, std::uint64_t host_budget_bytes);
+  // A stream (held by a kHold) that goes on when one of another GPU has come to a place.
+  struct CrossWait {
+    ContextKey context;
+    std::uint32_t stream;
+    std::uint64_t seq;
+    ContextKey other;
+    std::uint32_t other_stream;
+    std::uint64_t other_seq;
+  };
+  std::optional<CrossWait> cross_wait_of(const ContextEntry& context, const Command& command) const;
+  bool settle_cross_waits(Nanoseconds at);
+  void advance_together(Nanoseconds to);
+  std::optional<Nanoseconds> next_event_of_any() const;
   void drain(ContextEntry& context, Nanoseconds now);
   void lose(ContextEntry& context, std::int32_t result);
 
@@ -113,6 +126,7 @@ class MachineState {
   std::map<ContextKey, std::unique_ptr<ContextEntry>> contexts_;
   BlockTable blocks_;
   SharedPage<MachinePage> page_;
+  std::vector<CrossWait> cross_waits_;
 };
 
 }  // namespace aliquot::simdriver
