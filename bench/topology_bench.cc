@@ -3,6 +3,7 @@
 //
 // Cold: from the link graph to the answer, nothing known of the shape. Known machines: the ones of
 // tests/support/topologies.h and, where the collected texts are at hand, those.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -27,12 +28,17 @@ using topology::GpuSet;
 using topology::Request;
 using topology::Shape;
 
+// The least of three tries: what other programs take of the core is not the search's.
 template <typename Work>
 double microseconds(Work&& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-      .count();
+  double least = 1e18;
+  for (int i = 0; i < 3; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    least = std::min(least, took.count());
+  }
+  return least;
 }
 
 struct Worst {
@@ -160,7 +166,7 @@ int main() {
                            .set("bench", "topology")
                            .set("lookup_ns", lookup_nanoseconds())
                            .set("known", known_figures())
-                           .set("random_16", random_figures(100));
+                           .set("random_16", random_figures(40));
   std::puts(figures.dump(2).c_str());
   return 0;
 }
