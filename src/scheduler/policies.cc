@@ -12,6 +12,7 @@
 #include "scheduler/policy_random.h"
 #include "scheduler/policy_rollout.h"
 #include "scheduler/policy_spread.h"
+#include "scheduler/policy_topology.h"
 
 namespace aliquot::scheduler {
 namespace {
@@ -31,6 +32,8 @@ constexpr std::array kPolicies{
     PolicyRow{"rollout", "least idle GPU after what is to come (ours)",
               [](Input in) { return make_rollout(in.workload, in.capacity, in.rollout); }},
     PolicyRow{"binpack", "fullest node first", [](Input) { return make_binpack(); }},
+    PolicyRow{"topology", "GPUs that talk fastest to each other",
+              [](Input in) { return make_topology(in.topologies); }},
     PolicyRow{"spread", "emptiest node first", [](Input) { return make_spread(); }},
 };
 

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/result.h"
+#include "model/topology.h"
 #include "scheduler/policy.h"
 #include "scheduler/rollout_tuning.h"
 #include "scheduler/workload.h"
@@ -22,6 +25,7 @@ struct PolicyInput {
   std::uint64_t seed = 0;               // random
   std::vector<ModelCapacity> capacity;  // rollout
   RolloutTuning rollout;
+  std::map<std::string, model::NodeTopology> topologies;  // topology: by NodeSpec::topology
 };
 
 struct PolicyRow {

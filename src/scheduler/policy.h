@@ -27,7 +27,7 @@ struct NodeView {
 
 struct Choice {
   Score score = 0;
-  GpuMask gpus = 0;     // positions in the view, as many as the ask counts
+  GpuMask gpus = 0;     // positions in the view, as many as asked; none: not tied as asked
   Score when_rare = 0;  // taken off the score in full for the last node in this state (rare())
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace aliquot::scheduler {
@@ -45,6 +46,21 @@ Rollout::Rollout(const Workload& workload, const RolloutTuning& tuning)
     }
 }
 
+// Fills in least_cpu and least_gpu, and drops what comes after the last request for a GPU.
+void Rollout::note_least(std::vector<Step>& steps) {
+  while (!steps.empty() && steps.back().gpus == 0) steps.pop_back();
+  std::int32_t cpu = std::numeric_limits<std::int32_t>::max();
+  std::int16_t gpu = std::numeric_limits<std::int16_t>::max();
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    if (steps[i].gpus > 0) {
+      cpu = std::min(cpu, steps[i].cpu_milli);
+      gpu = std::min(gpu, steps[i].gpu_milli);
+    }
+    steps[i].least_cpu = cpu;
+    steps[i].least_gpu = gpu;
+  }
+}
+
 const Rollout::Suited& Rollout::suited(std::int32_t shape_id, const NodeShape& node) {
   const auto at = static_cast<std::size_t>(shape_id);
   if (by_shape_.size() <= at) by_shape_.resize(at + 1);
@@ -57,9 +73,10 @@ const Rollout::Suited& Rollout::suited(std::int32_t shape_id, const NodeShape& n
       const WorkShape& s = shapes_[i];
       if (serves(s, node) && s.gpus <= node.gpu_count)
         steps.push_back({static_cast<std::int32_t>(s.cpu_milli),
-                         static_cast<std::int16_t>(s.gpu_milli),
-                         static_cast<std::int16_t>(s.gpus)});
+                         static_cast<std::int16_t>(s.gpu_milli), static_cast<std::int16_t>(s.gpus),
+                         0, 0});
     }
+    note_least(steps);
   }
   std::int64_t all = 0;
   std::int64_t served = 0;
@@ -78,15 +95,15 @@ const Rollout::Suited& Rollout::suited(std::int32_t shape_id, const NodeShape& n
 std::int64_t Rollout::play(ShareState s, const std::vector<Step>& steps) const {
   const auto n = static_cast<std::size_t>(s.gpus);
   for (const Step& step : steps) {
-    if (step.cpu_milli > s.cpu_milli) continue;
+    if (step.least_cpu > s.cpu_milli || step.least_gpu > s.free[n - 1]) break;
+    if (step.cpu_milli > s.cpu_milli || step.gpu_milli > s.free[n - 1]) continue;
     if (step.gpus == 0) {
       s.cpu_milli -= step.cpu_milli;
       continue;
     }
     if (step.gpus == 1) {
-      std::size_t i = 0;
-      while (i < n && s.free[i] < step.gpu_milli) ++i;
-      if (i == n) continue;
+      std::size_t i = 0;  // the roomiest GPU fits, so this ends
+      while (s.free[i] < step.gpu_milli) ++i;
       s.take(static_cast<int>(i), step.gpu_milli);
     } else {
       const std::size_t first = n - static_cast<std::size_t>(step.gpus);
@@ -94,7 +111,6 @@ std::int64_t Rollout::play(ShareState s, const std::vector<Step>& steps) const {
       for (std::size_t i = first; i < n; ++i) s.take(static_cast<int>(i), step.gpu_milli);
     }
     s.cpu_milli -= step.cpu_milli;
-    if (s.free[n - 1] == 0) return 0;
   }
   return s.total();
 }

@@ -32,6 +32,9 @@ class Rollout {
     std::int32_t cpu_milli;
     std::int16_t gpu_milli;
     std::int16_t gpus;
+    // The least that any later request for a GPU asks: below it nothing more can fit.
+    std::int32_t least_cpu;
+    std::int16_t least_gpu;
   };
   struct Block {  // shapes of two and more GPUs
     std::int32_t cpu_milli;
@@ -46,6 +49,7 @@ class Rollout {
     bool known = false;
   };
   const Suited& suited(std::int32_t shape_id, const NodeShape& shape);
+  static void note_least(std::vector<Step>& steps);
   std::int64_t play(ShareState state, const std::vector<Step>& steps) const;
   std::int64_t blocked(const ShareState& state, const Suited& suited) const;
 

@@ -16,15 +16,15 @@ struct RolloutTuning {
   // for requests without GPU, for small and for large shares. Percent.
   int cpu_only = 30;
   int size_exponent = 40;
-  int small_share = 20;   // up to 200 milli
+  int small_share = 10;   // up to 200 milli
   int large_share = 140;  // 700 to 999 milli
   // Costs beside it. Milli-GPU, percent.
-  int blocks = 4;        // of the GPU that larger requests cannot use
-  int opening = 100;     // of taking 0 of the 8 GPUs of an idle node of 8
-  int rare_opening = 0;  // more of it for the last idle nodes of a kind,
-  int rare_nodes = 0;    // from so few on
-  int scarcity = 0;      // of what is asked, where only this model serves much of the demand
-  int scarcity_power = 2;
+  int blocks = 2;          // of the GPU that larger requests cannot use
+  int opening = 60;        // of taking 0 of the 8 GPUs of an idle node of 8
+  int rare_opening = 500;  // more of it for the last idle nodes of a kind,
+  int rare_nodes = 24;     // from so few on
+  int scarcity = 60;       // of what is asked, where only this model serves much of the demand
+  int scarcity_power = 1;
   int step = 20;  // costs are rounded to it, so that near-ties go by rank
   std::uint64_t seed = 7;
 };

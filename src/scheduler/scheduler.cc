@@ -21,7 +21,7 @@ Result<ClassId> Scheduler::classify(const model::Request& request) {
   for (auto it = from; it != to; ++it)
     if (classes_[it->second].demand == *demand) return it->second;
   const auto id = static_cast<ClassId>(classes_.size());
-  classes_.push_back({std::move(*demand), {}, 0, {}, 0});
+  classes_.emplace_back().demand = *std::move(demand);
   by_hash_.emplace(hash, id);
   return id;
 }
@@ -53,18 +53,22 @@ void Scheduler::refresh(Class& c) {
   if (c.generation != snapshot_.index().generation()) {
     c.generation = snapshot_.index().generation();
     c.memo.clear();
+    c.seen.clear();
   }
   if (c.memo.size() < snapshot_.index().size())
     c.memo.resize(snapshot_.index().size() + snapshot_.index().size() / 2);
 }
 
-// Below 0 where it does not fit.
-Score Scheduler::score(Class& c, StateId state) {
+const Scheduler::Entry& Scheduler::entry(Class& c, StateId state) {
   Entry& entry = c.memo[state];
   if (entry.score == kUnknown) {
     const NodeState& now = snapshot_.index().state(state);
     entry = evaluate(c, {snapshot_.shape(now.shape), now});
   }
+  return entry;
+}
+
+Score Scheduler::less_rare(const Entry& entry, StateId state) const {
   if (entry.when_rare == 0) return entry.score;
   const auto rare = static_cast<std::int64_t>(policy_->rare());
   const auto nodes = static_cast<std::int64_t>(snapshot_.index().nodes(state).size());
@@ -96,10 +100,19 @@ NodeId Scheduler::first_open(StateId state, Bytes memory) const {
 Scheduler::Best Scheduler::best_of_all(Class& c) {
   Best best;
   const StateIndex& index = snapshot_.index();
-  for (const StateId state : index.active()) {
-    const Score now = score(c, state);
+  const std::vector<StateId>& active = index.active();
+  c.seen.resize(active.size(), kNoState);
+  c.dense.resize(active.size(), kRefused);
+  for (std::size_t slot = 0; slot < active.size(); ++slot) {
+    const StateId state = active[slot];
+    if (c.seen[slot] != state) {
+      c.seen[slot] = state;
+      c.dense[slot] = state == kNoState ? kRefused : entry(c, state).score;
+    }
+    Score now = c.dense[slot];
     if (now < best.score || now < 0) continue;
-    if (now == best.score && index.first(state) > best.node) continue;
+    now = less_rare(c.memo[state], state);
+    if (now < best.score || (now == best.score && index.first(state) > best.node)) continue;
     const NodeId node = first_open(state, c.demand.memory_bytes);
     if (node == kNoNode || (now == best.score && node > best.node)) continue;
     best = {node, now};
@@ -145,7 +158,9 @@ Decision Scheduler::reserve(Class& c, const Best& best) {
                {}};
   const GpuMask gpus = c.memo[state].gpus;
   if (policy_->selection() == Selection::kUniform || (gpus == 0 && !c.demand.asks.empty())) {
-    placement.gpus = assign(*policy_, view, c.demand)->parts;
+    std::optional<Assignment> found = assign(*policy_, view, c.demand);
+    if (!found) return refuse(c);  // a random choice for one container left no room for the next
+    placement.gpus = std::move(found->parts);
   } else {
     for (GpuMask rest = gpus; rest != 0; rest &= rest - 1)
       placement.gpus.push_back(part_of(c.demand.asks.front(), view.shape, std::countr_zero(rest)));

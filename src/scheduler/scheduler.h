@@ -83,6 +83,10 @@ class Scheduler {
   struct Class {
     Demand demand;
     std::vector<Entry> memo;  // by StateId
+    // The scores of the states that nodes are in now, by slot of StateIndex::active(): what a
+    // decision walks. seen[i] is the state that dense[i] was taken for.
+    std::vector<StateId> seen;
+    std::vector<Score> dense;
     std::uint64_t generation = 0;
     std::optional<bool> ever;
     std::size_t shapes_seen = 0;
@@ -95,7 +99,10 @@ class Scheduler {
   static constexpr Score kRefused = -1;
 
   void refresh(Class& c);
-  Score score(Class& c, StateId state);
+  const Entry& entry(Class& c, StateId state);
+  // Below 0 where it does not fit.
+  Score score(Class& c, StateId state) { return less_rare(entry(c, state), state); }
+  Score less_rare(const Entry& entry, StateId state) const;
   Entry evaluate(const Class& c, const NodeView& view);
   NodeId first_open(StateId state, Bytes memory) const;
   Best best_of_all(Class& c);

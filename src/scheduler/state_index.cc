@@ -32,8 +32,14 @@ StateId StateIndex::move(NodeId node, StateId from, const NodeState& state) {
   const StateId to = intern(state);
   Group& group = groups_[to];
   if (group.nodes.empty()) {
-    group.position = static_cast<std::uint32_t>(active_.size());
-    active_.push_back(to);
+    if (holes_.empty()) {
+      group.position = static_cast<std::uint32_t>(active_.size());
+      active_.push_back(to);
+    } else {
+      group.position = holes_.back();
+      active_[group.position] = to;
+      holes_.pop_back();
+    }
   }
   group.nodes.insert(node);
   first_[to] = *group.nodes.begin();
@@ -48,28 +54,26 @@ void StateIndex::remove(NodeId node, StateId from) {
     return;
   }
   first_[from] = kNoNode;
-  const StateId last = active_.back();
-  active_[group.position] = last;
-  groups_[last].position = group.position;
-  active_.pop_back();
+  active_[group.position] = kNoState;
+  holes_.push_back(group.position);
 }
 
 std::vector<StateId> StateIndex::compact() {
   std::vector<StateId> renamed(groups_.size(), kNoState);
   std::vector<Group> kept;
-  kept.reserve(active_.size());
-  for (std::uint32_t i = 0; i < active_.size(); ++i) {
-    renamed[active_[i]] = i;
-    kept.push_back(std::move(groups_[active_[i]]));
-    kept.back().position = i;
+  kept.reserve(active_count());
+  std::erase(active_, kNoState);
+  holes_.clear();
+  for (StateId& id : active_) {
+    const auto now = static_cast<StateId>(kept.size());
+    renamed[id] = now;
+    kept.push_back(std::move(groups_[id]));
+    kept.back().position = now;
+    id = now;
   }
   groups_ = std::move(kept);
-  active_.resize(groups_.size());
   first_.resize(groups_.size());
-  for (StateId id = 0; id < groups_.size(); ++id) {
-    active_[id] = id;
-    first_[id] = *groups_[id].nodes.begin();
-  }
+  for (StateId id = 0; id < groups_.size(); ++id) first_[id] = *groups_[id].nodes.begin();
   std::size_t slots = 1024;
   while (slots < 4 * groups_.size()) slots *= 2;
   rebuild(slots);

@@ -32,12 +32,14 @@ class StateIndex {
   const std::set<NodeId>& nodes(StateId id) const { return groups_[id].nodes; }
   // The node of lowest rank in an active state.
   NodeId first(StateId id) const { return first_[id]; }
-  // States that at least one node is in, in no meaningful order.
+  // States that at least one node is in, in no meaningful order, with holes (kNoState). A state
+  // keeps its slot while it is active, so that caches by slot are dense and stay valid.
   const std::vector<StateId>& active() const { return active_; }
+  std::size_t active_count() const { return active_.size() - holes_.size(); }
   std::size_t size() const { return groups_.size(); }
 
   // Whether inactive states outnumber the active ones enough to be worth forgetting.
-  bool wants_compaction() const { return groups_.size() > 4 * active_.size() + kSlack; }
+  bool wants_compaction() const { return groups_.size() > 4 * active_count() + kSlack; }
   // Forgets inactive states and renumbers the rest; answers old id -> new id (or kNoState).
   std::vector<StateId> compact();
   std::uint64_t generation() const { return generation_; }
@@ -56,6 +58,7 @@ class StateIndex {
   std::vector<Group> groups_;
   std::vector<NodeId> first_;
   std::vector<StateId> active_;
+  std::vector<std::uint32_t> holes_;
   std::vector<StateId> slots_;  // open addressing, power of two
   std::uint64_t generation_ = 0;
 };
