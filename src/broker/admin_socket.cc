@@ -158,8 +158,8 @@ bool AdminSocket::create(int fd, std::string_view body) {
 
 void AdminSocket::try_waiting() {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
-    UniqueFd copy(dup(at->runner.pidfd.get()));
-    Peer runner{at->runner.identity, std::move(copy), at->runner.uid, false};
+    Peer runner{at->runner.identity, at->runner.stat, UniqueFd(dup(at->runner.pidfd.get())),
+                at->runner.uid, false};
     const auto granted = book_.create(at->request, std::move(runner));
     if (!granted && granted.error().code == Errc::kExhausted) {
       ++at;

@@ -172,8 +172,8 @@ TEST_P(Attach, ADaemonIsChargedForItselfWhenItsParentsHaveGone) {
 // A raw clone in the parent's memory: nothing in memory tells it apart from the parent.
 int write_after_parents_death(void* argument) {
   const auto& a = *static_cast<wire::Attachment*>(argument);
-  const pid_t parent = getppid();
-  while (getppid() == parent) usleep(1000);
+  // Until the broker has emptied the slot of the dead parent.
+  while (a.ledger.cell(static_cast<unsigned>(a.slot), 0).broker_pid != 0) usleep(1000);
   usleep(50'000);
   quota_of(a).reserve(static_cast<unsigned>(a.slot), 55);
   for (;;) pause();

@@ -33,18 +33,10 @@ std::uint64_t inode_of(int pidfd) {
   return fstat(pidfd, &st) == 0 ? st.st_ino : 0;
 }
 
-// The pid in this process's namespace behind a pidfd; 0 when it is not visible here.
-std::int32_t pid_behind(int pidfd) {
-  const auto info = read_file("/proc/self/fdinfo/" + std::to_string(pidfd), 4096);
-  if (!info) return 0;
-  const auto at = info->find("\nPid:");
-  if (at == std::string::npos) return 0;
-  return static_cast<std::int32_t>(std::strtol(info->c_str() + at + 5, nullptr, 10));
-}
-
 Result<Peer> complete(Peer peer) {
   const auto stat = process_stat(peer.identity.pid);
   if (!stat) return stat.error();
+  peer.stat = *stat;
   peer.identity.start_time = stat->start_time;
   if (!is_alive(peer.pidfd.get()))
     return Error{Errc::kNotFound, "identify a peer: it has ended meanwhile"};
@@ -60,10 +52,10 @@ Result<Peer> by_pidfs(int connection, const ucred& credentials) {
   peer.pidfd.reset(fd);
   peer.uid = credentials.uid;
   peer.identity.inode = inode_of(fd);
-  // SO_PEERCRED's number is only as good as the moment; this one belongs to the pidfd.
-  peer.identity.pid = pid_behind(fd);
+  // The kernel takes both from the process that connected, so the number is the pidfd's.
+  peer.identity.pid = credentials.pid;
   if (peer.identity.pid <= 0)
-    return Error{Errc::kNotFound, "identify a peer: it has ended or is not visible from here"};
+    return Error{Errc::kNotFound, "identify a peer: it is not visible in this pid namespace"};
   return complete(std::move(peer));
 }
 
@@ -153,6 +145,12 @@ std::uint64_t namespace_of(std::int32_t pid, const char* name) {
   struct stat st{};
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/" + name;
   return ::stat(path.c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+std::uint64_t own_namespace(const char* name) {
+  static const std::uint64_t mount = namespace_of(getpid(), "mnt");
+  static const std::uint64_t pid = namespace_of(getpid(), "pid");
+  return std::strcmp(name, "mnt") == 0 ? mount : pid;
 }
 
 std::int32_t innermost_pid(std::int32_t pid) {

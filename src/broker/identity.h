@@ -31,8 +31,15 @@ struct ProcessIdentity {
   auto operator<=>(const ProcessIdentity&) const = default;
 };
 
+struct ProcessStat {
+  std::int32_t parent = 0;
+  std::uint64_t start_time = 0;
+  std::uint64_t start_stack = 0;  // changes with exec; 0 where it may not be read
+};
+
 struct Peer {
   ProcessIdentity identity;
+  ProcessStat stat;  // as it was when the peer was identified
   UniqueFd pidfd;
   std::uint32_t uid = 0;
   bool needs_challenge = false;
@@ -48,17 +55,14 @@ Result<UniqueFd> find_process(const ProcessIdentity& identity);
 // its threads are closed.
 bool is_alive(int pidfd);
 
-struct ProcessStat {
-  std::int32_t parent = 0;
-  std::uint64_t start_time = 0;
-  std::uint64_t start_stack = 0;  // changes with exec; 0 where it may not be read
-};
-
 // From /proc/PID/stat. Hold a pidfd and look that it is alive afterwards.
 Result<ProcessStat> process_stat(std::int32_t pid);
 
 // The inode of /proc/PID/ns/NAME, 0 where it may not be read.
 std::uint64_t namespace_of(std::int32_t pid, const char* name);
+
+// This process's own; they do not change while it lives.
+std::uint64_t own_namespace(const char* name);
 
 // Its number in its own pid namespace (the last of NSpid in /proc/PID/status); `pid` itself where
 // that may not be read.

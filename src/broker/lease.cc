@@ -184,11 +184,10 @@ Lease::AttachAnswer Lease::attach(Peer peer, std::uint64_t image) {
     return refuse(wire::Answer::kFull, "all " + std::to_string(slot_count()) +
                                            " process slots of lease " + name() + " are taken");
   const auto slot = static_cast<unsigned>(unused);
-  const auto stat = process_stat(pid);
   // Orphan bytes: a survivor in a killed process's memory may have written after its reclaim.
-  if (!stat || !is_alive(peer.pidfd.get()) || !empty_slot(slot)) return {};
+  if (!is_alive(peer.pidfd.get()) || !empty_slot(slot)) return {};
   if (how == Belongs::kByDescent) remember_namespaces(pid);
-  files_.table().slot[slot].assign(peer.identity, image, stat->start_stack);
+  files_.table().slot[slot].assign(peer.identity, image, peer.stat.start_stack);
   files_.table().attaches++;
   slot_of_[peer.identity] = slot;
   show_process(slot, pid);
@@ -203,9 +202,8 @@ Lease::AttachAnswer Lease::attach_again(unsigned slot, const Peer& peer, std::ui
   files_.table().reattaches++;
   if (entry.image != image) {
     if (!empty_slot(slot)) return {};
-    const auto stat = process_stat(peer.identity.pid);
     entry.image = image;
-    entry.start_stack = stat ? stat->start_stack : 0;
+    entry.start_stack = peer.stat.start_stack;
     show_process(slot, peer.identity.pid);
     files_.table().execs++;
   }
@@ -235,7 +233,7 @@ void Lease::remember_namespaces(std::int32_t pid) {
   const char* names[] = {"mnt", "pid"};
   for (unsigned i = 0; i < 2; ++i) {
     const std::uint64_t own = namespace_of(pid, names[i]);
-    if (own == 0 || own == namespace_of(getpid(), names[i])) continue;
+    if (own == 0 || own == own_namespace(names[i])) continue;
     if (std::ranges::any_of(table.runner, [&](const TableEntry& runner) {
           return runner.in_use() && runner.home[i] == own;
         }))
@@ -296,7 +294,8 @@ void Lease::reap() {
 
 // For those who list the lease's processes; nothing here reads it back.
 void Lease::show_process(unsigned slot, std::int32_t pid) {
-  const ProcessNumbers numbers{pid, innermost_pid(pid), namespace_of(pid, "pid")};
+  const std::uint64_t home = namespace_of(pid, "pid");
+  const ProcessNumbers numbers{pid, home == own_namespace("pid") ? pid : innermost_pid(pid), home};
   for (unsigned gpu = 0; gpu < gpus(); ++gpu)
     name_process(files_.ledger().cell(slot, gpu), numbers);
 }

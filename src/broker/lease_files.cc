@@ -92,7 +92,7 @@ Result<LeaseFiles> LeaseFiles::prepare(const fs::path& directory, unsigned gpus,
   files.slots_ = slots;
   std::error_code ignored;
   fs::remove_all(files.building_, ignored);
-  if (const Status made = make_directories(files.building_ / "tenant", 0700); !made)
+  if (const Status made = make_directories(files.building_ / "tenant", 0755); !made)
     return made.error();
   auto grant = MappedFile::create(files.building_ / "grant", sizeof(wire::Grant));
   if (!grant) return grant.error();
