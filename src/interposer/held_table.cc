@@ -36,16 +36,15 @@ HeldTable::Shard& HeldTable::shard_of(std::uint64_t name) {
 bool HeldTable::insert(const Held& entry, Held* replaced) {
   Shard& shard = shard_of(entry.name);
   const Holding holding(shard.lock);
-  *replaced = Held{};
-  const std::size_t at = place_of(shard.entries, shard.capacity, entry.name);
-  if (at != kNotThere) {
-    *replaced = shard.entries[at];
-    shard.entries[at] = entry;
-    return true;
-  }
   if ((shard.count + 1) * 8 > shard.capacity * 5 && !grow(shard)) return false;
-  place(shard.entries, shard.capacity, entry);
-  ++shard.count;
+  const std::size_t mask = shard.capacity - 1;
+  std::size_t i = home(entry.name, mask);
+  while (shard.entries[i].name != 0 && shard.entries[i].name != entry.name) i = (i + 1) & mask;
+  if (shard.entries[i].name != 0)
+    *replaced = shard.entries[i];
+  else
+    ++shard.count;
+  shard.entries[i] = entry;
   return true;
 }
 

@@ -22,7 +22,7 @@ bool keep(HeldTable& table, Reservation& reservation, wire::Kind kind, std::uint
   Held freed_unseen;
   if (!table.insert(entry, &freed_unseen)) return false;
   reservation.commit();
-  let_go(freed_unseen);
+  if (freed_unseen.name != 0) let_go(freed_unseen);
   return true;
 }
 

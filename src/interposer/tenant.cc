@@ -20,8 +20,6 @@ constexpr char kNamespaceLease[] = "/run/aliquot/lease";
 constexpr unsigned kSettlePatienceMs = 1000;
 constexpr std::size_t kPageBytes = 4096;
 
-constinit Tenant process_tenant(forget_process);
-
 // In namespace mode the lease is where no variable can move it.
 const char* lease_directory() {
   if (access(kNamespaceLease, F_OK) == 0) return kNamespaceLease;
@@ -31,7 +29,7 @@ const char* lease_directory() {
 
 }  // namespace
 
-Tenant& tenant() { return process_tenant; }
+constinit Tenant process_tenant(forget_process);
 
 Tenant::Page* Tenant::make_page() {
   void* memory =

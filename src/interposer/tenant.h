@@ -69,7 +69,8 @@ class Tenant {
   char refusal_[320] = {};
 };
 
-// The one of this process.
-Tenant& tenant();
+// The one of this process. Constant-initialised: there before any constructor.
+extern constinit Tenant process_tenant;
+inline Tenant& tenant() { return process_tenant; }
 
 }  // namespace aliquot::interposer
