@@ -50,6 +50,13 @@ TEST_F(SharePrograms, AForkedChildAttachesAnewAndIsCountedForItself) {
                              HasSubstr(kSees)));
 }
 
+TEST_F(SharePrograms, AProgramThatReplacesItsDescriptorsKeepsThemAndItsShare) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  const std::string output = run(preload(lease), ALIQUOT_PROGRAM " dlopen reopen fill fork");
+  EXPECT_THAT(output, testing::AllOf(HasSubstr(kSees), HasSubstr(kFills)));
+  EXPECT_THAT(output, testing::AllOf(HasSubstr("child init=0"), HasSubstr("child descriptors=8")));
+}
+
 TEST_F(SharePrograms, OnlyTheLeasedGpusAreThereAndTheVariablesCountThose) {
   const auto lease = lease_on({"1", "3"}, 1024 * kMiB);
   const std::string environment = preload(lease);

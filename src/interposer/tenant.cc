@@ -1,8 +1,10 @@
 #include "interposer/tenant.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -10,6 +12,9 @@
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18  // Linux 4.14; headers of glibc 2.17 do not name it
+#endif
+#ifndef SO_COOKIE
+#define SO_COOKIE 57  // Linux 4.6
 #endif
 
 namespace aliquot::interposer {
@@ -25,6 +30,14 @@ const char* lease_directory() {
   if (access(kNamespaceLease, F_OK) == 0) return kNamespaceLease;
   const char* named = getenv("ALIQUOT_LEASE");
   return named != nullptr && named[0] != 0 ? named : nullptr;
+}
+
+// What the kernel calls a socket, never the same twice; 0: not a socket.
+std::uint64_t cookie_of(int descriptor) {
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0) return cookie;
+  return errno == ENOPROTOOPT ? 1 : 0;  // before Linux 4.6
 }
 
 }  // namespace
@@ -66,6 +79,8 @@ bool Tenant::attach() {
 
 bool Tenant::attach_locked(Page& page) {
   if (attachment_.grant != nullptr) {  // inherited through fork
+    // A program that closes all its descriptors may have opened others since.
+    if (cookie_of(attachment_.connection) != connection_cookie_) attachment_.connection = -1;
     wire::forget(attachment_);
     forget_();
   }
@@ -77,7 +92,10 @@ bool Tenant::attach_locked(Page& page) {
     attached = wire::attach(directory, kAttachPatienceMs, attachment_, refusal_, sizeof refusal_) ==
                wire::AttachResult::kAttached;
   }
-  if (attached) refusal_[0] = 0;
+  if (attached) {
+    refusal_[0] = 0;
+    connection_cookie_ = cookie_of(attachment_.connection);
+  }
   page.standing.store(attached ? kAttached : kRefused, std::memory_order_release);
   if (!attached) say_refused();
   return attached;

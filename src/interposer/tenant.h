@@ -66,6 +66,7 @@ class Tenant {
   const Forget forget_;
   std::atomic<Page*> page_{nullptr};
   wire::Attachment attachment_;
+  std::uint64_t connection_cookie_ = 0;  // tells our connection from a descriptor of that number
   char refusal_[320] = {};
 };
 

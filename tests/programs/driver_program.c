@@ -2,12 +2,13 @@
 // one line of what it saw. With DRIVER_PROGRAM_LINKED it is linked against libcuda.so.1.
 //   driver_program WAY [STEP...]
 //   ways: linked, dlopen, deepbind, dlmopen, dlvsym, proc (dlopen, then cuGetProcAddress)
-//   steps: fill (take the limit, then one byte more), fork (the child does it again), hold (wait
-//   for the end of stdin), answers (for each "name version flags" on stdin, or "name" for dlsym,
-//   the exported symbol that is answered and its library), lookups (what dlsym says of odd names),
-//   env (the variables afterwards)
+//   steps: reopen (close all descriptors, open others), fill (take the limit, then one byte more),
+//   fork (the child does it again), hold (wait for the end of stdin), answers (for each "name
+//   version flags" on stdin, or "name" for dlsym, the exported symbol that is answered and its
+//   library), lookups (what dlsym says of odd names), env (the variables afterwards)
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,11 +125,24 @@ static void answers(void) {
   }
 }
 
+// As a daemon does: all descriptors closed, others opened under their numbers.
+static void reopen(void) {
+  for (int fd = 3; fd < 64; ++fd) close(fd);
+  for (int fd = 3; fd < 11; ++fd) open("/dev/null", O_RDONLY);
+}
+static void count_descriptors(const char* who) {
+  int open_ones = 0;
+  for (int fd = 3; fd < 11; ++fd) open_ones += fcntl(fd, F_GETFD) >= 0;
+  printf("%s descriptors=%d\n", who, open_ones);
+}
+
 static void child(void) {
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) {
     report("child");
+    count_descriptors("child");
+    fflush(stdout);
     _exit(0);
   }
   int status = 0;
@@ -150,6 +164,7 @@ int main(int argc, char** argv) {
     if (!strcmp(argv[i], "fill")) fill();
     if (!strcmp(argv[i], "lookups")) lookups();
     if (!strcmp(argv[i], "answers")) answers();
+    if (!strcmp(argv[i], "reopen")) reopen();
     if (!strcmp(argv[i], "fork")) child();
     if (!strcmp(argv[i], "env"))
       printf("env %s\n", getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "unset");

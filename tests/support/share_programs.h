@@ -19,6 +19,7 @@ namespace aliquot::test {
 class SharePrograms : public broker::BrokerFixture {
  protected:
   SharePrograms() {
+    machine_->id = 0;  // the GPUs that the test driver has
     // In the driver's place: the library under the driver's names.
     in_place_ = state_ / "in_place";
     std::filesystem::create_directories(in_place_);
