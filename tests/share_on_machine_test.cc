@@ -108,6 +108,17 @@ class ShareOnMachine : public ::testing::Test {
   std::string preload(const broker::LeaseGrant& lease) const {
     return "ALIQUOT_LEASE=" + lease.directory + " LD_PRELOAD=" ALIQUOT_LIBRARY;
   }
+  // The library under the names of both real ones, found first; with `too`, preloaded as well.
+  std::string in_place(const broker::LeaseGrant& lease, bool too) {
+    const fs::path directory = state_ / "in_place";
+    fs::create_directories(directory);
+    for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+      fs::remove(directory / name);
+      fs::create_symlink(ALIQUOT_LIBRARY, directory / name);
+    }
+    return "ALIQUOT_LEASE=" + lease.directory + " LD_LIBRARY_PATH=" + directory.string() +
+           (too ? " LD_PRELOAD=" ALIQUOT_LIBRARY : "");
+  }
   // The program's output; GPU 0 plays the GPU of somebody else.
   FILE* start(const std::string& environment, const std::string& words) {
     const std::string command = "env LD_LIBRARY_PATH=" + machine_.library_directory().string() +
@@ -176,6 +187,14 @@ TEST_F(ShareOnMachine, AnotherTenantOnTheSameGpuIsNotSeen) {
   EXPECT_THAT(look("A=b"), HasSubstr("processes=1 other:"));  // the machine itself knows it
   writer.reset();
   read_all(tenant);
+}
+
+TEST_F(ShareOnMachine, InPlaceOfBothLibrariesTheViewIsTheSame) {
+  const auto lease = lease_on({"2", "5"}, 4 * kGiB);
+  const std::string preloaded = look(preload(lease), 1024);
+  EXPECT_THAT(preloaded, HasSubstr("cuda init=0 context=0 alloc=0"));
+  EXPECT_EQ(look(in_place(lease, false), 1024), preloaded);
+  EXPECT_EQ(look(in_place(lease, true), 1024), preloaded);
 }
 
 TEST_F(ShareOnMachine, WithoutALeaseThereIsNoGpuAndOneLineSaysWhy) {
