@@ -2,6 +2,7 @@
 // forks children that do.
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +90,9 @@ TEST_F(Processes, CannotTakeMoreTogetherThanThereIs) {
   for (int i = 0; i < kChildren; ++i) {
     children.push_back(spawn([&] {
       if (start_driver() != 0) return 1;
+      // All contexts first: none is refused for what another child has taken.
+      ++board_->step;
+      while (board_->step < kChildren) usleep(500);
       int got = 0;
       CUdeviceptr address = 0;
       while (CU(cuMemAlloc_v2)(&address, 512 * kMiB) == 0) ++got;
@@ -98,7 +102,7 @@ TEST_F(Processes, CannotTakeMoreTogetherThanThereIs) {
       return 0;
     }));
   }
-  EXPECT_TRUE(reached(kChildren));
+  EXPECT_TRUE(reached(2 * kChildren));
   // All is taken but less than one request, and the contexts.
   EXPECT_LT(free_bytes(), 512 * kMiB);
   EXPECT_LE(static_cast<std::uint64_t>(board_->value) * 512 * kMiB, before);
@@ -167,6 +171,57 @@ TEST_F(Processes, ShareMemoryByIpcHandleUntilTheLastOneLetsGo) {
   EXPECT_EQ(wait_for(exporter), 0);
   board_->step = 3;
   EXPECT_EQ(wait_for(importer), 0);
+  EXPECT_TRUE(eventually_free(before));
+}
+
+TEST_F(Processes, ShareAllocationsOfAPool) {
+  const std::uint64_t before = free_bytes();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+  const pid_t exporter = spawn([&] {
+    CUmemPoolProps properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr address = 0;
+    CUmemPoolPtrExportData data{};
+    int fd = -1;
+    if (start_driver() != 0 || CU(cuMemPoolCreate)(&pool, &properties) != 0 ||
+        CU(cuMemAllocFromPoolAsync)(&address, 1000, pool, nullptr) != 0 ||
+        CU(cuMemsetD8_v2)(address, 33, 1000) != 0 ||
+        CU(cuMemPoolExportToShareableHandle)(&fd, pool, properties.handle_types, 0) != 0 ||
+        CU(cuMemPoolExportPointer)(&data, address) != 0) {
+      return 1;
+    }
+    const int fds[] = {fd};
+    if (!send_datagram(sockets[0], std::as_bytes(std::span(&data, 1)), fds)) return 2;
+    while (board_->step < 1) usleep(500);
+    return 0;
+  });
+  const pid_t importer = spawn([&] {
+    auto got = receive_datagram(sockets[1]);
+    CUmemPoolPtrExportData data{};
+    if (!got || got->bytes.size() != sizeof(data) || got->fds.size() != 1) return 1;
+    std::memcpy(&data, got->bytes.data(), sizeof(data));
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr address = 0;
+    unsigned char byte = 0;
+    void* handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(got->fds[0].get()));
+    if (start_driver() != 0 ||
+        CU(cuMemPoolImportFromShareableHandle)(&pool, handle,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != 0 ||
+        CU(cuMemPoolImportPointer)(&address, pool, &data) != 0 ||
+        CU(cuMemcpyDtoH_v2)(&byte, address + 999, 1) != 0 || byte != 33) {
+      return 2;
+    }
+    return CU(cuMemFreeAsync)(address, nullptr);
+  });
+  EXPECT_EQ(wait_for(importer), 0);
+  board_->step = 1;
+  EXPECT_EQ(wait_for(exporter), 0);
+  close(sockets[0]);
+  close(sockets[1]);
   EXPECT_TRUE(eventually_free(before));
 }
 

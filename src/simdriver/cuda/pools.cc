@@ -25,7 +25,7 @@ CUresult take_block(Pool& pool, std::uint64_t bytes, PoolChunk& chunk) {
   if (result != CUDA_SUCCESS) return result;
   const auto reply = answer.as<BlockReply>();
   if (!reply || answer.fds.empty()) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
-  chunk.block = reply->key.block;
+  chunk.key = reply->key;
   chunk.file = std::make_shared<MemoryFile>(std::move(answer.fds[0]), MemoryFile::Sharing::kShared,
                                             library().memory().commit());
   return CUDA_SUCCESS;
@@ -33,7 +33,7 @@ CUresult take_block(Pool& pool, std::uint64_t bytes, PoolChunk& chunk) {
 
 CUresult take_chunk(Pool& pool, std::uint64_t bytes) {
   Memory& memory = library().memory();
-  PoolChunk chunk{0, bytes, FreeRanges(0, 0), 0, nullptr, 0};
+  PoolChunk chunk{0, bytes, FreeRanges(0, 0), {}, nullptr, 0};
   chunk.base = memory.reserve(bytes, kGranuleBytes);
   if (chunk.base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = CUDA_SUCCESS;
@@ -60,8 +60,8 @@ CUresult take_chunk(Pool& pool, std::uint64_t bytes) {
 
 void give_chunk(Pool& pool, PoolChunk& chunk) {
   Memory& memory = library().memory();
-  if (chunk.block != 0) {
-    library().ask(Op::kBlockRelease, BlockId{chunk.block});
+  if (chunk.key.block != 0) {
+    library().ask(Op::kBlockRelease, BlockId{chunk.key.block});
   } else {
     memory.arena()->punch(chunk.file_offset, chunk.bytes);
     if (pool.device != nullptr) {
@@ -82,7 +82,7 @@ void cut(Pool& pool, PoolChunk& chunk, std::uint64_t address, std::uint64_t byte
   allocation.file = chunk.file;
   allocation.file_offset = chunk.file_offset + (address - chunk.base);
   allocation.pool = &pool;
-  allocation.block = chunk.block;
+  allocation.block = chunk.key.block;
   allocation.id = library().next_id();
   library().memory().add(std::move(allocation));
   pool.used += round_up(bytes, kAlignment);
@@ -173,6 +173,8 @@ void destroy_pool(Pool& pool) {
   for (const auto& device : library().devices()) {
     if (device->current_pool == &pool) device->current_pool = nullptr;
   }
+  if (pool.identity_block != 0) library().ask(Op::kBlockRelease, BlockId{pool.identity_block});
+  pool.identity_block = 0;
   pool.destroyed = true;
   if (pool.used == 0) pools().remove(&pool);
 }

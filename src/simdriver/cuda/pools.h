@@ -16,7 +16,7 @@ struct PoolChunk {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
   FreeRanges free;
-  std::uint64_t block = 0;
+  BlockKey key{};  // of the server's block; key.block 0: in the arena
   std::shared_ptr<MemoryFile> file;
   std::uint64_t file_offset = 0;
 };
@@ -35,6 +35,8 @@ struct Pool {
   int reuse[4] = {0, 1, 1, 1};  // CU_MEMPOOL_ATTR_REUSE_*: remembered
   std::list<PoolChunk> chunks;
   std::map<int, CUmemAccess_flags> access;  // by device ordinal
+  UniqueFd identity;                        // what an export hands out; imports know it again
+  std::uint64_t identity_block = 0;
 };
 
 Registry<Pool>& pools();
