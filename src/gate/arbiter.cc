@@ -12,11 +12,13 @@ namespace {
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
 TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions& options) {
+  const auto past = [now](Nanoseconds& time) { time = std::clamp<Nanoseconds>(time, 0, now); };
+  past(report.busy_ns);
+  past(report.busy_since);
+  past(report.last_launch);
+  report.since = std::clamp<Nanoseconds>(report.since, 0, now + options.most_start_ahead);
   report.longest_ns = std::clamp<Nanoseconds>(report.longest_ns, 0, options.most_kernel);
   report.lead_ns = std::clamp<Nanoseconds>(report.lead_ns, 0, options.most_lead);
-  report.last_launch = std::min(report.last_launch, now);
-  report.since = std::min(report.since, now + options.most_start_ahead);
-  report.busy_since = std::min(report.busy_since, now);
   report.head_ns = std::clamp<Nanoseconds>(report.head_ns, 0, options.most_head);
   report.outstanding_ns =
       std::clamp<Nanoseconds>(report.outstanding_ns, 0,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace aliquot::gate {
 namespace {
 
@@ -393,6 +395,28 @@ TEST_F(Broker, SurvivesReportsThatMakeNoSense) {
     served = is_open(b);
   }
   EXPECT_TRUE(served);
+}
+
+TEST_F(Broker, SurvivesRandomWordsAndServesTheOther) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  std::mt19937_64 random(7);
+  Nanoseconds open_for = 0;
+  const Nanoseconds begin = now;
+  while (now < begin + 2 * kSecond) {
+    std::uint64_t words[kReportWords];
+    for (std::uint64_t& word : words) word = random() >> random() % 64;
+    reports[a] = report_from(words);
+    if (random() % 3 == 0) reports[a].busy_since = -static_cast<Nanoseconds>(random() >> 1);
+    if (is_open(b) && reports[b].in_flight == 0) launch(b, 500 * kUs);
+    if (!is_open(b) && reports[b].in_flight == 0) wait_at_gate(b);
+    const Nanoseconds before = now;
+    const bool was_open = is_open(b);
+    step_at(now + 100 * kUs);
+    if (was_open) open_for += now - before;
+    if (reports[b].in_flight > 0 && now - reports[b].last_launch >= 500 * kUs) complete(b);
+  }
+  EXPECT_GT(open_for, 900 * kMs);
 }
 
 }  // namespace

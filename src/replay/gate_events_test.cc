@@ -150,6 +150,13 @@ TEST_P(Cheats, ReportingNoUseGainsNothing) {
   EXPECT_GE(twin.share(2), 49);
 }
 
+TEST_P(Cheats, RandomReportsCostOthersAtMostAPoint) {
+  tenants[0].cheat = Cheat::kRandomReports;
+  const GateTwin twin = run();
+  EXPECT_GE(twin.share(1), 29);
+  EXPECT_GE(twin.share(2), 49);
+}
+
 TEST_P(Cheats, PhantomDemandCostsOthersAtMostAPoint) {
   tenants[0].cheat = Cheat::kPhantomDemand;
   const GateTwin twin = run();

@@ -255,7 +255,7 @@ void GateTwin::arm(Nanoseconds time) {
   push(at, What::kBroker, 0, ++broker_generation_);
 }
 
-gate::TenantReport GateTwin::report_of(const Tenant& tenant) const {
+gate::TenantReport GateTwin::report_of(const Tenant& tenant) {
   gate::TenantReport report = tenant.gate.report();
   switch (tenant.spec.cheat) {
     case Cheat::kReportsLess: {
@@ -271,6 +271,11 @@ gate::TenantReport GateTwin::report_of(const Tenant& tenant) const {
     case Cheat::kPhantomDemand:
       report.waiting = 1;
       break;
+    case Cheat::kRandomReports: {
+      std::uint64_t words[gate::kReportWords];
+      for (std::uint64_t& word : words) word = work_random_() >> work_random_() % 64;
+      return gate::report_from(words);
+    }
     case Cheat::kIgnoresGate:
     case Cheat::kNone:
       break;

@@ -147,7 +147,7 @@ class GateTwin {
   void notify();
   void arm(Nanoseconds time);
   void broker_step();
-  gate::TenantReport report_of(const Tenant& tenant) const;
+  gate::TenantReport report_of(const Tenant& tenant);
   void apply_window(std::size_t tenant);
   void note_allowances();
   void audit();

@@ -37,6 +37,7 @@ enum class Cheat : std::uint8_t {
   kReportsLess,    // reports `report_factor` of its use
   kHidesQueue,     // ignores the limiter and says that nothing is in flight
   kIgnoresGate,    // launches whatever the window says
+  kRandomReports,  // writes random words where its report belongs
   kPhantomDemand,  // claims to wait and never launches
 };
 
