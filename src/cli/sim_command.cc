@@ -3,6 +3,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/sim_fault_command.h"
 #include "cli/table.h"
 #include "format/json.h"
 #include "model/quantity.h"
@@ -129,6 +130,7 @@ void add_sim_command(CLI::App& app, Invocation& invocation) {
   sim->require_subcommand(1);
   add_up(*sim, invocation);
   add_down(*sim, invocation);
+  add_sim_fault(*sim, invocation);
   CLI::App* listed = sim->add_subcommand("list", "List the running ones");
   auto json = std::make_shared<bool>(false);
   listed->add_flag("--json", *json, "As JSON");

@@ -7,6 +7,7 @@
 
 #include "common/files.h"
 #include "driver_abi/cuda_table.h"
+#include "driver_abi/nvml_table.h"
 
 namespace aliquot::simdriver {
 namespace {
@@ -59,7 +60,9 @@ Status copy_library(const std::filesystem::path& from, const std::filesystem::pa
 }
 
 bool absent_in_version(std::string_view symbol, int cuda_version) {
-  const auto row = driver_abi::cuda_row(symbol);
+  if (const auto row = driver_abi::cuda_row(symbol))
+    return !driver_abi::entry(*row).in_version(cuda_version);
+  const auto row = driver_abi::nvml_row(symbol);
   return row && !driver_abi::entry(*row).in_version(cuda_version);
 }
 

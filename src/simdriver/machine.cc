@@ -21,7 +21,6 @@
 #include "simdriver/channel/socket.h"
 #include "simdriver/library_versions.h"
 #include "simdriver/machine_json.h"
-#include "simdriver/machine_text.h"
 #include "simdriver/presets.h"
 #include "simdriver/server/machine_state.h"
 #include "simdriver/server/server.h"
@@ -144,12 +143,8 @@ Status lay_out_machine(const MachineSpec& spec, const fs::path& libraries) {
   fs::remove_all(directory, error);  // left over from one that was killed
   if (Status made = make_directories(machines_directory(), 0700); !made) return made;
   if (Status made = make_directories(directory / "lib", 0755); !made) return made;
-  // An older driver's libraries, without the names that came later, lie in a directory of its own.
-  const fs::path older = libraries / cuda_text(spec.driver);
   for (const char* library : {"libcuda.so", "libnvidia-ml.so"}) {
-    const bool has_older = fs::exists(older / (std::string(library) + ".1"), error);
-    const Status installed =
-        install_library(has_older ? older : libraries, directory / "lib", library, spec.driver);
+    const Status installed = install_library(libraries, directory / "lib", library, spec.driver);
     if (!installed) return installed;
   }
   return write_file_atomically(directory / "machine.json", to_json(spec).dump(2) + "\n");

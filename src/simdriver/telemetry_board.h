@@ -33,6 +33,10 @@ class TelemetryBoard {
   // An XID from elsewhere (the engine); told as an event.
   void report_xid(unsigned gpu, std::uint64_t xid);
 
+  // For whoever opens contexts; a mode is NVML's number.
+  std::uint32_t compute_mode(unsigned gpu) const { return gpus_[gpu].compute_mode; }
+  bool lost(unsigned gpu) const { return gpus_[gpu].lost; }
+
   // Events after `serial`, oldest first. The last 256 are kept.
   std::vector<GpuEvent> events_after(std::uint64_t serial) const;
   std::uint64_t newest_event() const { return newest_; }

@@ -1,13 +1,13 @@
 // The NVML wrapper of inventory on a simulated machine: library, channel and server together.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "inventory/nvml.h"
-#include "simdriver/channel/client.h"
+#include "simdriver/faults.h"
 #include "simdriver/machine.h"
 #include "simdriver/presets.h"
-#include "simdriver/telemetry.h"
 
 namespace aliquot {
 namespace {
@@ -44,12 +44,8 @@ class NvmlOnMachine : public testing::Test {
     nvml_ = std::move(*nvml);
   }
 
-  std::int32_t fault(const simdriver::FaultRequest& request) {
-    auto client = simdriver::Client::connect(machine_.directory / "socket");
-    EXPECT_TRUE(client);
-    const auto answer =
-        client->ask(static_cast<simdriver::Op>(simdriver::TelemetryOp::kFault), request);
-    return answer ? answer->result : -1;
+  Status fault(const simdriver::FaultRequest& request) {
+    return simdriver::inject_fault(machine_, request);
   }
 
   fs::path state_;
@@ -104,15 +100,16 @@ TEST_F(NvmlOnMachine, TopologyIsThatOfThePreset) {
 TEST_F(NvmlOnMachine, FaultsShowAndGoAwayWhenLifted) {
   start("a100x2");
   EXPECT_EQ(*nvml_->wait_for_xid(std::chrono::milliseconds(0)), std::nullopt);
-  EXPECT_EQ(fault({1, simdriver::FaultKind::kGpuLost, 0}), 0);
+  EXPECT_TRUE(fault({1, simdriver::FaultKind::kGpuLost, 0}));
   EXPECT_EQ(*nvml_->wait_for_xid(std::chrono::seconds(5)), (inventory::NvmlEvent{1, 79}));
   EXPECT_EQ(nvml_->state(1).error().message, "nvmlDeviceGetMemoryInfo_v2: GPU is lost");
   EXPECT_TRUE(nvml_->state(0));
-  EXPECT_EQ(fault({1, simdriver::FaultKind::kNone, 0}), 0);
+  EXPECT_TRUE(fault({1, simdriver::FaultKind::kNone, 0}));
   EXPECT_TRUE(nvml_->state(1));
-  EXPECT_EQ(fault({0, simdriver::FaultKind::kNvmlHang, 150}), 0);
+  EXPECT_TRUE(fault({0, simdriver::FaultKind::kNvmlHang, 150}));
   const auto before = std::chrono::steady_clock::now();
   EXPECT_TRUE(nvml_->state(0));
+  EXPECT_EQ(fault({5, simdriver::FaultKind::kXid, 13}).error().code, Errc::kInvalid);
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(150));
 }
 
@@ -123,6 +120,12 @@ TEST_F(NvmlOnMachine, AnOlderDriverHasNotTheNamesThatCameLater) {
   const auto state = nvml_->state(0);
   ASSERT_TRUE(state) << state.error().message;
   EXPECT_EQ(state->memory.total_bytes, 15360ull << 20);
+  const fs::path library = machine_.library_directory() / "libnvidia-ml.so.1";
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr);
+  EXPECT_NE(dlsym(handle, "nvmlDeviceGetTemperature"), nullptr);
+  EXPECT_EQ(dlsym(handle, "nvmlDeviceGetTemperatureV"), nullptr);
+  dlclose(handle);
 }
 
 TEST_F(NvmlOnMachine, AMachineThatEndedIsAnErrorAndNoCrash) {

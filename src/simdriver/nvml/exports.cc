@@ -1,5 +1,6 @@
 // The exported functions of libnvidia-ml, one per row of the table: the body where there is one.
-// Which of them a library of an older driver shows, its version script says (nvml_export_list.cc).
+// Which of them the library shows, its version script says (nvml_export_list.cc); an older
+// machine's copy hides more (library_versions.h).
 
 #include "simdriver/nvml/answer.h"
 #include "simdriver/nvml/bodies.h"

@@ -117,6 +117,22 @@ std::int32_t block_request(Call& call) {
   return kSuccess;
 }
 
+// What the compute mode lets in: everybody, one process, nobody. A lost GPU takes nobody.
+bool lets_in(Call& call, const Device& gpu) {
+  constexpr std::uint32_t kProhibited = 2;
+  constexpr std::uint32_t kExclusiveProcess = 3;
+  const std::uint32_t mode = call.machine.board().compute_mode(gpu.index);
+  if (call.machine.board().lost(gpu.index) || mode == kProhibited) return false;
+  if (mode != kExclusiveProcess) return true;
+  for (const auto& [key, context] : call.machine.contexts()) {
+    const auto owner = call.machine.sessions().find(context->session);
+    if (context->device == gpu.index && owner != call.machine.sessions().end() &&
+        owner->second->pid != call.session.pid)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::int32_t handle_session(Call& call) {
@@ -131,7 +147,9 @@ std::int32_t handle_context(Call& call) {
   if (call.op == Op::kContextCreate) {
     ContextRequest request{};
     if (!call.as(request)) return kInvalidValue;
-    if (call.machine.device(request.device) == nullptr) return kInvalidDevice;
+    const Device* gpu = call.machine.device(request.device);
+    if (gpu == nullptr) return kInvalidDevice;
+    if (!lets_in(call, *gpu)) return kDeviceUnavailable;
     const Result<ContextEntry*> context = call.machine.open_context(call.session, request.device);
     if (!context) {
       return context.error().code == Errc::kExhausted ? kOutOfMemory : kSimulatorOutOfHostMemory;

@@ -17,6 +17,7 @@ enum : std::int32_t {
   kSuccess = 0,
   kInvalidValue = 1,
   kOutOfMemory = 2,
+  kDeviceUnavailable = 46,
   kInvalidDevice = 101,
   kInvalidContext = 201,
   kInvalidHandle = 400,

@@ -112,5 +112,37 @@ TEST_F(TelemetryHandler, AFatalXidEndsTheContextsOfItsGpuAlone) {
   EXPECT_EQ(reply_at<GpuEvent>(sizeof(EventsReply)).data, 63u);
 }
 
+TEST_F(TelemetryHandler, ComputeModesLetInWhomTheyShould) {
+  auto other = std::make_unique<Session>();
+  other->pid = 4712;
+  other->uid = geteuid();
+  Session& second = machine_->add_session(std::move(other));
+  session_->greeted = true;
+  second.greeted = true;
+  const auto open = [&](Session& who) {
+    session_ = &who;
+    return ask(static_cast<TelemetryOp>(Op::kContextCreate), ContextRequest{0, 0});
+  };
+  Session& first = *session_;
+  ASSERT_EQ(ask(TelemetryOp::kSet, SetRequest{0, Setting::kComputeMode, 3}), NVML_SUCCESS);
+  EXPECT_EQ(open(first), kSuccess);
+  EXPECT_EQ(open(first), kSuccess);  // one process, several contexts
+  EXPECT_EQ(open(second), kDeviceUnavailable);
+  ASSERT_EQ(ask(TelemetryOp::kSet, SetRequest{0, Setting::kComputeMode, 0}), NVML_SUCCESS);
+  EXPECT_EQ(open(second), kSuccess);
+  ASSERT_EQ(ask(TelemetryOp::kSet, SetRequest{0, Setting::kComputeMode, 2}), NVML_SUCCESS);
+  EXPECT_EQ(open(first), kDeviceUnavailable);
+}
+
+TEST_F(TelemetryHandler, ALostGpuOpensNoContextUntilItIsBack) {
+  session_->greeted = true;
+  const auto open = static_cast<TelemetryOp>(Op::kContextCreate);
+  ASSERT_EQ(ask(TelemetryOp::kFault, FaultRequest{1, FaultKind::kGpuLost, 0}), NVML_SUCCESS);
+  EXPECT_EQ(ask(open, ContextRequest{1, 0}), kDeviceUnavailable);
+  EXPECT_EQ(ask(open, ContextRequest{0, 0}), kSuccess);
+  ASSERT_EQ(ask(TelemetryOp::kFault, FaultRequest{1, FaultKind::kNone, 0}), NVML_SUCCESS);
+  EXPECT_EQ(ask(open, ContextRequest{1, 0}), kSuccess);
+}
+
 }  // namespace
 }  // namespace aliquot::simdriver

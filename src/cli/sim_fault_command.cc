@@ -1,0 +1,86 @@
+#include "cli/sim_fault_command.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ostream>
+
+#include "simdriver/faults.h"
+
+namespace aliquot::cli {
+namespace {
+
+using simdriver::FaultKind;
+
+struct FaultOptions {
+  std::string machine;
+  unsigned gpu = 0;
+  std::uint64_t xid = 0, ecc_single = 0, ecc_double = 0, link = 0, hang_ms = 0;
+  bool lost = false, lift = false;
+  CLI::Option* xid_given = nullptr;
+  CLI::Option* ecc_single_given = nullptr;
+  CLI::Option* ecc_double_given = nullptr;
+  CLI::Option* link_given = nullptr;
+  CLI::Option* hang_given = nullptr;
+};
+
+// The one fault that was asked for.
+std::optional<simdriver::FaultRequest> fault_of(const FaultOptions& options) {
+  const unsigned gpu = options.gpu;
+  if (options.lift) return simdriver::FaultRequest{gpu, FaultKind::kNone, 0};
+  if (options.lost) return simdriver::FaultRequest{gpu, FaultKind::kGpuLost, 0};
+  if (options.xid_given->count() > 0)
+    return simdriver::FaultRequest{gpu, FaultKind::kXid, options.xid};
+  if (options.ecc_single_given->count() > 0)
+    return simdriver::FaultRequest{gpu, FaultKind::kEccSingle, options.ecc_single};
+  if (options.ecc_double_given->count() > 0)
+    return simdriver::FaultRequest{gpu, FaultKind::kEccDouble, options.ecc_double};
+  if (options.link_given->count() > 0)
+    return simdriver::FaultRequest{gpu, FaultKind::kLinkDown, std::uint64_t{1} << options.link};
+  if (options.hang_given->count() > 0)
+    return simdriver::FaultRequest{gpu, FaultKind::kNvmlHang, options.hang_ms};
+  return std::nullopt;
+}
+
+Status inject(const FaultOptions& options) {
+  const auto fault = fault_of(options);
+  if (!fault)
+    return Error{Errc::kInvalid,
+                 "which fault? --xid, --lost, --ecc-single, --ecc-double, --link-down, --nvml-hang "
+                 "or --lift"};
+  const auto machines = simdriver::list_machines();
+  if (!machines) return machines.error();
+  const auto found =
+      std::ranges::find(*machines, options.machine, &simdriver::RunningMachine::name);
+  if (found == machines->end())
+    return Error{Errc::kNotFound, "no simulated machine " + options.machine +
+                                      " runs; `aliquot sim list` shows those that do"};
+  return simdriver::inject_fault(*found, *fault);
+}
+
+}  // namespace
+
+void add_sim_fault(CLI::App& sim, Invocation& invocation) {
+  CLI::App* fault = sim.add_subcommand("fault", "Break or mend a part of a simulated machine");
+  auto options = std::make_shared<FaultOptions>();
+  fault->add_option("name", options->machine, "The machine's name")->required();
+  fault->add_option("--gpu", options->gpu, "Index of the GPU")->required();
+  CLI::Option_group* kinds = fault->add_option_group("faults");
+  kinds->require_option(0, 1);
+  options->xid_given = kinds->add_option("--xid", options->xid, "Report this XID");
+  kinds->add_flag("--lost", options->lost, "The GPU falls off the bus (XID 79)");
+  options->ecc_single_given =
+      kinds->add_option("--ecc-single", options->ecc_single, "So many corrected ECC errors");
+  options->ecc_double_given =
+      kinds->add_option("--ecc-double", options->ecc_double, "So many uncorrected ECC errors");
+  options->link_given = kinds->add_option("--link-down", options->link, "This NVLink goes down")
+                            ->check(CLI::Range(0, 31));
+  options->hang_given = kinds->add_option("--nvml-hang", options->hang_ms,
+                                          "NVML answers so many milliseconds late (0: no more)");
+  kinds->add_flag("--lift", options->lift, "Lift all faults of the GPU");
+  fault->callback([options, &invocation] {
+    if (const Status done = inject(*options); !done) fail(invocation, "sim fault", done.error());
+  });
+}
+
+}  // namespace aliquot::cli
