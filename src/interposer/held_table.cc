@@ -34,6 +34,7 @@ HeldTable::Shard& HeldTable::shard_of(std::uint64_t name) {
 }
 
 bool HeldTable::insert(const Held& entry, Held* replaced) {
+  if (entry.name == 0) return false;  // no driver names anything 0
   Shard& shard = shard_of(entry.name);
   const Holding holding(shard.lock);
   if ((shard.count + 1) * 8 > shard.capacity * 5 && !grow(shard)) return false;

@@ -28,8 +28,8 @@ static_assert(sizeof(Held) == 24);
 
 class HeldTable {
  public:
-  // False: no memory for the table; nothing is remembered. A name that is there already (freed
-  // behind our back and given out again) is replaced; only then `replaced` is written.
+  // False: no memory for the table, or no name; nothing is remembered. A name that is there already
+  // (freed behind our back and given out again) is replaced; only then `replaced` is written.
   [[nodiscard]] bool insert(const Held& entry, Held* replaced);
   // Removes and returns the entry; its name is 0 if there is none.
   Held take(std::uint64_t name);

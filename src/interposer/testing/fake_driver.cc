@@ -273,6 +273,19 @@ FAKE CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   retains = 0;
   return CUDA_SUCCESS;
 }
+// The versions before 11.0, which differ in name alone.
+FAKE CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return cuDevicePrimaryCtxRelease_v2(device);
+}
+FAKE CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  return cuDevicePrimaryCtxReset_v2(device);
+}
+FAKE CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version) {
+  ENTER(cuCtxGetApiVersion);
+  *version = 3020;
+  return all.has_context(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+FAKE CUresult cuCtxDetach(CUcontext context) { return cuCtxDestroy_v2(context); }
 FAKE CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
   ENTER(cuDevicePrimaryCtxGetState);
   *flags = 0;
