@@ -118,6 +118,7 @@ CUresult sim_cuLinkComplete(CUlinkState handle, void** image_out, size_t* size_o
   if (state == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::string& image = state->text.empty() ? state->binary : state->text;
   if (image.empty()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (!state->text.empty()) state->text += state->options.register_limit();
   state->options.report(state->error_log, state->info_log);
   *image_out = image.data();
   if (size_out != nullptr) *size_out = image.size() + (state->text.empty() ? 0 : 1);

@@ -78,7 +78,7 @@ CUresult sim_cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned in
   const JitOptions jit(num_options, options, option_values);
   ImagePointer read;
   std::string log;
-  const CUresult result = read_image(image, read, log);
+  const CUresult result = read_image(image, jit.register_limit(), read, log);
   jit.report(log);
   return result != CUDA_SUCCESS ? result : load(module, read);
 }
@@ -160,7 +160,7 @@ CUresult sim_cuLibraryLoadData(CUlibrary* handle, const void* code, CUjit_option
   const JitOptions jit(num_jit, jit_options, jit_values);
   ImagePointer read;
   std::string log;
-  const CUresult result = read_image(code, read, log);
+  const CUresult result = read_image(code, jit.register_limit(), read, log);
   jit.report(log);
   return result != CUDA_SUCCESS ? result : add_library(handle, read);
 }

@@ -32,6 +32,9 @@ class JitOptions {
           error_size_ = number;
           error_used_ = &values[i];
           break;
+        case CU_JIT_MAX_REGISTERS:
+          most_registers_ = static_cast<unsigned>(number);
+          break;
         case CU_JIT_WALL_TIME: {
           const float none = 0;
           std::memcpy(&values[i], &none, sizeof(none));
@@ -41,6 +44,12 @@ class JitOptions {
           break;
       }
     }
+  }
+
+  // What the PTX reader takes at the end of a text; empty: no limit was given.
+  std::string register_limit() const {
+    if (most_registers_ == 0) return "";
+    return "\n.pragma \"maxnreg " + std::to_string(most_registers_) + "\";\n";
   }
 
   // Into the caller's buffers; the sizes become what was written.
@@ -60,6 +69,7 @@ class JitOptions {
     if (used != nullptr) *used = reinterpret_cast<void*>(length);
   }
 
+  unsigned most_registers_ = 0;
   char* info_ = nullptr;
   char* error_ = nullptr;
   std::size_t info_size_ = 0;

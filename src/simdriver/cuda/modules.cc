@@ -69,14 +69,12 @@ CUresult read_image_bytes(std::string_view bytes, std::shared_ptr<const CodeImag
   return binary ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
 }
 
-CUresult read_image(const void* image, std::shared_ptr<const CodeImage>& read, std::string& log) {
-  std::string_view bytes;
+CUresult read_image(const void* image, const std::string& appendix,
+                    std::shared_ptr<const CodeImage>& read, std::string& log) {
   if (const std::size_t size = binary_image_bytes(image)) {
-    bytes = {static_cast<const char*>(image_data(image)), size};
-  } else {
-    bytes = static_cast<const char*>(image);
+    return read_image_bytes({static_cast<const char*>(image_data(image)), size}, read, log);
   }
-  return read_image_bytes(bytes, read, log);
+  return read_image_bytes(static_cast<const char*>(image) + appendix, read, log);
 }
 
 CUresult load_module(Context& context, std::shared_ptr<const CodeImage> image, Module*& module) {

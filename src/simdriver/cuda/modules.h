@@ -67,7 +67,9 @@ struct LoadedCode {
 LoadedCode& loaded_code();
 
 // Reads an image of any kind that cuModuleLoadData takes. `log` gets the reader's complaint.
-CUresult read_image(const void* image, std::shared_ptr<const CodeImage>& read, std::string& log);
+// `appendix` goes behind text.
+CUresult read_image(const void* image, const std::string& appendix,
+                    std::shared_ptr<const CodeImage>& read, std::string& log);
 // The same for bytes of known length (files).
 CUresult read_image_bytes(std::string_view bytes, std::shared_ptr<const CodeImage>& read,
                           std::string& log);

@@ -4,7 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "simdriver/cuda/ptx_tokens.h"
 
@@ -87,9 +90,9 @@ class Reader {
     if (token.is(".entry")) return entry();
     if (token.is(".func")) return function();
     if (token.is(".global") || token.is(".const")) return variables(token.is(".const"));
-    if (token.is(".shared") || token.is(".tex") || token.is(".alias") || token.is(".pragma")) {
-      return skip_to_semicolon();
-    }
+    if (token.is(".shared")) return shared_variable();
+    if (token.is(".pragma")) return pragma();
+    if (token.is(".tex") || token.is(".alias")) return skip_to_semicolon();
     if (token.is(".section")) return section();
     if (token.is("{") || token.is("}"))
       return fail("Parsing error near '" + std::string(token.text) + "'");
@@ -129,6 +132,28 @@ class Reader {
     while (!tokens_.done() && !tokens_.next().is(";")) {
     }
     external_ = false;
+  }
+
+  // Of whichever kernels use it. Without a size it is the launch's dynamic part.
+  void shared_variable() {
+    Declaration declared;
+    if (!declaration(declared)) return;
+    if (!external_) shared_[declared.name] = static_cast<std::uint32_t>(declared.bytes);
+    skip_to_semicolon();
+  }
+
+  // What a linker was told about the registers of all kernels (jit_options.h).
+  void pragma() {
+    std::string_view text = tokens_.next().text;
+    constexpr std::string_view kMost = "\"maxnreg ";
+    if (text.starts_with(kMost)) {
+      text.remove_prefix(kMost.size());
+      if (!text.empty()) text.remove_suffix(1);
+      const std::uint32_t most = std::max(number<std::uint32_t>(text).value_or(255), 16u);
+      for (KernelImage& kernel : image_.kernels)
+        kernel.registers = std::min(kernel.registers, most);
+    }
+    skip_to_semicolon();
   }
 
   void section() {
@@ -351,6 +376,7 @@ class Reader {
   void body(KernelImage& kernel) {
     if (!expect("{")) return;
     std::uint64_t words = 0;  // of virtual registers
+    std::set<std::string_view> used;
     for (int depth = 1; depth > 0 && !failure_;) {
       if (tokens_.done()) return fail("Missing '}' at end of file");
       const PtxToken token = tokens_.next();
@@ -359,6 +385,10 @@ class Reader {
       if (token.is(".reg")) words += registers();
       if (token.is(".shared")) kernel.shared_bytes += local_bytes();
       if (token.is(".local")) kernel.local_bytes += local_bytes();
+      const auto shared = shared_.find(token.text);
+      if (shared != shared_.end() && used.insert(token.text).second) {
+        kernel.shared_bytes += shared->second;
+      }
     }
     // An assembler reuses registers; a quarter of the virtual ones is assumed to be live at once.
     const std::uint64_t live = std::clamp<std::uint64_t>((8 + words / 4 + 7) / 8 * 8, 16, 255);
@@ -394,6 +424,7 @@ class Reader {
   CodeImage image_;
   std::optional<Error> failure_;
   bool external_ = false;
+  std::map<std::string, std::uint32_t, std::less<>> shared_;  // of the module: bytes by name
 };
 
 }  // namespace

@@ -62,6 +62,23 @@ TEST(Ptx, CountsWhatAKernelNeeds) {
   EXPECT_EQ(kernel.registers, 24u);  // 8 + (40 + 1 + 2 * 10) / 4, to eights
 }
 
+TEST(Ptx, GivesModuleSharedMemoryToTheKernelsThatUseIt) {
+  const CodeImage read = image(R"(
+.shared .align 4 .b8 tile[400];
+.extern .shared .align 16 .b8 dynamic[];
+.entry uses() { .reg .b32 %r<3>; mov.u32 %r1, tile; mov.u32 %r2, tile; mov.u32 %r1, dynamic; ret; }
+.entry other() { ret; })");
+  ASSERT_EQ(read.kernels.size(), 2u);
+  EXPECT_EQ(read.kernels[0].shared_bytes, 400u);
+  EXPECT_EQ(read.kernels[1].shared_bytes, 0u);
+}
+
+TEST(Ptx, ObeysALimitOnRegisters) {
+  const CodeImage read = image(".entry k() { .reg .b32 %r<900>; ret; }\n.pragma \"maxnreg 38\";\n");
+  ASSERT_EQ(read.kernels.size(), 1u);
+  EXPECT_EQ(read.kernels[0].registers, 38u);
+}
+
 TEST(Ptx, ReadsVariablesAndTheirValues) {
   const CodeImage read = image(R"(
 .visible .global .align 4 .u32 counter = 7;
