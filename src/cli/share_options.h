@@ -11,9 +11,9 @@
 namespace aliquot::cli {
 
 struct ShareOptions {
-  std::string gpu;     // "0", "0,2", "0:4GiB,GPU-...:1.5GiB"; empty: the broker chooses
-  unsigned gpus = 0;   // --gpus N: the best N; 0: not given
-  std::string memory;  // for every GPU that says nothing itself; empty: all of the GPU
+  std::string gpu = {};     // "0", "0,2", "0:4GiB,GPU-...:1.5GiB"; empty: the broker chooses
+  unsigned gpus = 0;        // --gpus N: the best N; 0: not given
+  std::string memory = {};  // for every GPU that says nothing itself; empty: all of the GPU
 };
 
 // At most wire::kMaxGpus shares; a GPU named twice, or --gpu beside --gpus, is an error.
