@@ -12,8 +12,6 @@ namespace aliquot::simdriver {
 namespace {
 
 constexpr std::int32_t kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED
-// A ring is read at most this far in one go, so that one client cannot hold the loop.
-constexpr std::uint32_t kCommandsAtATime = kRingSlots;
 
 void wake_all(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -134,17 +132,18 @@ void MachineState::apply(const ChargeMove& move) {
 void MachineState::lose(ContextEntry& context, std::int32_t result) {
   context.server->lost = static_cast<std::uint32_t>(result);
   context.changed = true;
-  devices_[context.device]->timeline.close_context(context.key, now());
+  // At the GPU's own time: what others have submitted meanwhile keeps its place.
+  Timeline& timeline = devices_[context.device]->timeline;
+  timeline.close_context(context.key, timeline.engine().last_event());
 }
 
+// Copies what the client has published, each command once: what is checked is what is used.
 void MachineState::drain(ContextEntry& context, Nanoseconds now) {
   if (context.server->lost != 0) return;
   const std::uint32_t tail = context.client->tail.load(std::memory_order_acquire);
   std::uint32_t waiting = tail - context.head;
   if (waiting > kRingSlots) return lose(context, kLaunchFailed);
-  Timeline& timeline = devices_[context.device]->timeline;
-  for (waiting = std::min(waiting, kCommandsAtATime); waiting > 0; --waiting) {
-    // Read once: what is checked is what is used.
+  for (; waiting > 0; --waiting) {
     Command command = context.client->ring[context.head % kRingSlots];
     std::atomic_signal_fence(std::memory_order_seq_cst);
     ++context.head;
@@ -152,15 +151,29 @@ void MachineState::drain(ContextEntry& context, Nanoseconds now) {
     command.submitted_ns = std::clamp(command.submitted_ns, context.last_submitted_ns,
                                       std::max(now, context.last_submitted_ns));
     context.last_submitted_ns = command.submitted_ns;
-    const std::optional<CrossWait> cross = cross_wait_of(context, command);
-    if (cross) {
-      cross_waits_.push_back(*cross);
-      command.op = CommandOp::kHold;
-    }
-    if (!timeline.apply(context.key, command)) return lose(context, kLaunchFailed);
+    drained_.push_back({&context, command});
   }
   context.server->head.store(context.head, std::memory_order_release);
   context.server->wake_at.store(context.head + kRingSlots / 2, std::memory_order_release);
+}
+
+// In the order in which the clients submitted, whichever ring was read first.
+void MachineState::apply_drained() {
+  std::ranges::stable_sort(drained_, {},
+                           [](const Drained& drained) { return drained.command.submitted_ns; });
+  for (Drained& drained : drained_) {
+    ContextEntry& context = *drained.context;
+    if (context.server->lost != 0) continue;
+    const std::optional<CrossWait> cross = cross_wait_of(context, drained.command);
+    if (cross) {
+      cross_waits_.push_back(*cross);
+      drained.command.op = CommandOp::kHold;
+    }
+    if (!devices_[context.device]->timeline.apply(context.key, drained.command)) {
+      lose(context, kLaunchFailed);
+    }
+  }
+  drained_.clear();
 }
 
 // A wait for a stream of another GPU: the engines know nothing of each other.
@@ -213,6 +226,7 @@ void MachineState::advance_together(Nanoseconds to) {
 
 void MachineState::catch_up(Nanoseconds to) {
   for (auto& [key, context] : contexts_) drain(*context, to);
+  apply_drained();
   advance_together(to);
   for (auto& gpu : devices_) {
     for (const Ended& ended : gpu->timeline.take_ended()) {

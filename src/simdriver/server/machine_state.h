@@ -111,7 +111,12 @@ class MachineState {
   bool settle_cross_waits(Nanoseconds at);
   void advance_together(Nanoseconds to);
   std::optional<Nanoseconds> next_event_of_any() const;
+  struct Drained {
+    ContextEntry* context;
+    Command command;
+  };
   void drain(ContextEntry& context, Nanoseconds now);
+  void apply_drained();
   void lose(ContextEntry& context, std::int32_t result);
 
   MachineSpec spec_;
@@ -127,6 +132,7 @@ class MachineState {
   BlockTable blocks_;
   SharedPage<MachinePage> page_;
   std::vector<CrossWait> cross_waits_;
+  std::vector<Drained> drained_;
 };
 
 }  // namespace aliquot::simdriver
