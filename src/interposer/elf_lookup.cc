@@ -21,12 +21,18 @@ struct DynamicTables {
   const char* soname = nullptr;
 };
 
+// Where an object's file says "at this offset", in memory.
+const void* pointer_to(std::uintptr_t address) {
+  return reinterpret_cast<const void*>(
+      address);  // NOLINT(performance-no-int-to-ptr): as ELF has it
+}
+
 DynamicTables read_dynamic(const Elf64_Dyn* dynamic, std::uintptr_t base) {
   DynamicTables tables;
   // glibc writes absolute addresses back into the section, other loaders (and the vdso) leave
   // offsets: an address below the base must be an offset.
   const auto pointer = [base](Elf64_Addr value) {
-    return reinterpret_cast<const void*>(value < base ? value + base : value);
+    return pointer_to(value < base ? value + base : value);
   };
   std::uint64_t soname = 0;
   for (; dynamic->d_tag != DT_NULL; ++dynamic) {
@@ -85,11 +91,12 @@ int visit(dl_phdr_info* object, std::size_t, void* argument) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const Elf64_Phdr& header = object->dlpi_phdr[i];
     if (header.p_type != PT_DYNAMIC) continue;
-    const DynamicTables tables = read_dynamic(
-        reinterpret_cast<const Elf64_Dyn*>(object->dlpi_addr + header.p_vaddr), object->dlpi_addr);
+    const DynamicTables tables =
+        read_dynamic(static_cast<const Elf64_Dyn*>(pointer_to(object->dlpi_addr + header.p_vaddr)),
+                     object->dlpi_addr);
     if (tables.soname == nullptr || std::strcmp(tables.soname, query.soname) != 0) continue;
     if (const Elf64_Sym* symbol = find(tables, query.name)) {
-      query.found = reinterpret_cast<void*>(object->dlpi_addr + symbol->st_value);
+      query.found = const_cast<void*>(pointer_to(object->dlpi_addr + symbol->st_value));
       return 1;
     }
   }

@@ -119,7 +119,7 @@ TEST_F(Versions, OfAddressBindingsAndTilesKeepTheMemory) {
     CUmemGenericAllocationHandle handle = 0;
     ASSERT_EQ(cuMemCreate(&handle, 2 * kMiB, &properties, 0), CUDA_SUCCESS);
     CUarrayMapInfo tile{};
-    tile.array = reinterpret_cast<CUarray>(0x7000);
+    tile.array = reinterpret_cast<CUarray>(0x7000);  // NOLINT(performance-no-int-to-ptr)
     tile.operation = 1;
     tile.handle = handle;
     ASSERT_EQ(cuMemMap(kAt, 2 * kMiB, 0, handle, 0), CUDA_SUCCESS);

@@ -14,7 +14,7 @@ struct PoolRecord {
   // Whose record this is; changed under records_lock.
   std::atomic<What> what{What::kFree};
   std::atomic<unsigned> gpu{kNoGpu};
-  std::atomic<std::uint64_t> handle{0};
+  std::atomic<CUmemoryPool> pool{nullptr};
   // The rest under this; taken after records_lock where both are.
   ShortLock lock;
   unsigned calls = 0;         // under way
@@ -46,8 +46,7 @@ std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
 // What the driver keeps now. For graphs: beyond those that are charged as instantiated.
 std::uint64_t read(const PoolRecord& record) {
   if (record.what == PoolRecord::What::kPool)
-    return attribute(reinterpret_cast<CUmemoryPool>(record.handle.load()),
-                     CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    return attribute(record.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
   std::uint64_t reserved = 0;
   real::cuDeviceGetGraphMemAttribute(device_of(record.gpu), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
                                      &reserved);
@@ -59,7 +58,7 @@ std::uint64_t read(const PoolRecord& record) {
 PoolRecord* find(std::uint64_t handle, PoolRecord::What what) {
   const Holding holding(records_lock);
   for (PoolRecord& record : records)
-    if (record.what == what && record.handle == handle) return &record;
+    if (record.what == what && name_of(record.pool) == handle) return &record;
   return nullptr;
 }
 
@@ -77,7 +76,7 @@ bool settle_record(PoolRecord& record) {
 
 void end_record(PoolRecord& record, std::uint64_t handle) {
   const Holding holding(records_lock);
-  if (record.handle != handle) return;  // another thread was first, and it has a new owner
+  if (name_of(record.pool) != handle) return;  // another thread was first, and it has a new owner
   const Holding settled(record.lock);
   record.what = record.held != 0 ? PoolRecord::What::kEnded : PoolRecord::What::kFree;
 }
@@ -85,16 +84,15 @@ void end_record(PoolRecord& record, std::uint64_t handle) {
 }  // namespace
 
 PoolRecord* pool_record(CUmemoryPool pool, unsigned gpu) {
-  const std::uint64_t handle = name_of(pool);
   const Holding holding(records_lock);
   PoolRecord* free = nullptr;
   for (PoolRecord& record : records) {
-    if (record.what == PoolRecord::What::kPool && record.handle == handle) return &record;
+    if (record.what == PoolRecord::What::kPool && record.pool == pool) return &record;
     if (record.what == PoolRecord::What::kFree && free == nullptr) free = &record;
   }
   if (free == nullptr) return nullptr;
   const Holding settled(free->lock);
-  free->handle = handle;
+  free->pool = pool;
   free->gpu = gpu;
   free->held = free->reading = free->newest = 0;
   free->tickets = 0;

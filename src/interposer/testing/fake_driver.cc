@@ -105,7 +105,7 @@ static CUresult make_context(const char* name, CUcontext* out, CUdevice device) 
   if (const CUresult result = all.enter(name)) return result;
   if (!is_device(all, device)) return CUDA_ERROR_INVALID_DEVICE;
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<CUcontext>(all.fresh_name());
+  *out = handle_of<CUcontext>(all.fresh_name());
   all.contexts[*out] = {device, false};
   current_context() = *out;
   return CUDA_SUCCESS;
@@ -128,6 +128,7 @@ std::string uuid_text(const CUuuid& uuid) {
 using aliquot::interposer::testing::Books;
 using aliquot::interposer::testing::books;
 using aliquot::interposer::testing::current_context;
+using aliquot::interposer::testing::handle_of;
 namespace testing = aliquot::interposer::testing;
 
 #define FAKE extern "C" [[gnu::visibility("default")]]
@@ -253,7 +254,7 @@ FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (!testing::is_device(all, device)) return CUDA_ERROR_INVALID_DEVICE;
   auto& [primary, retains] = all.primaries[device];
   if (retains++ == 0) {
-    primary = reinterpret_cast<CUcontext>(all.fresh_name());
+    primary = handle_of<CUcontext>(all.fresh_name());
     all.contexts[primary] = {device, true};
   }
   *context = primary;
@@ -297,10 +298,10 @@ FAKE CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc, CUdevice de
   ENTER(cuGreenCtxCreate);
   auto& [primary, retains] = all.primaries[device];
   if (retains++ == 0) {
-    primary = reinterpret_cast<CUcontext>(all.fresh_name());
+    primary = handle_of<CUcontext>(all.fresh_name());
     all.contexts[primary] = {device, true};
   }
-  *green = reinterpret_cast<CUgreenCtx>(all.fresh_name());
+  *green = handle_of<CUgreenCtx>(all.fresh_name());
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuGreenCtxDestroy(CUgreenCtx) {

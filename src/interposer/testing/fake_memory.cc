@@ -6,7 +6,7 @@
 namespace aliquot::interposer::testing {
 
 CUmemoryPool Books::default_pool(int device) {
-  const auto name = reinterpret_cast<CUmemoryPool>(static_cast<std::uint64_t>(0x1000 + device));
+  const auto name = handle_of<CUmemoryPool>(0x1000u + static_cast<unsigned>(device));
   pools.try_emplace(name, FakePool{device, true, false, 0, 0});
   return name;
 }
@@ -45,7 +45,7 @@ template <class Handle>
 CUresult make_object(Books& all, Handle* out, std::uint64_t bytes, bool in_context = true) {
   if (in_context && !all.has_context(current_context())) return CUDA_ERROR_INVALID_CONTEXT;
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<Handle>(all.fresh_name());
+  *out = handle_of<Handle>(all.fresh_name());
   all.objects[key(*out)] = {bytes, in_context ? current_context() : nullptr};
   return CUDA_SUCCESS;
 }
@@ -122,7 +122,7 @@ FAKE CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
 FAKE CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   ENTER(cuMemPoolCreate);
   if (pool == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pool = reinterpret_cast<CUmemoryPool>(all.fresh_name());
+  *pool = handle_of<CUmemoryPool>(all.fresh_name());
   all.pools[*pool] = {properties->location.id, true,
                       properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE, 0, 0};
   return CUDA_SUCCESS;
@@ -255,7 +255,7 @@ FAKE CUresult cuLibraryUnload(CUlibrary library) {
 
 FAKE CUresult cuGraphCreate(CUgraph* graph, unsigned int) {
   ENTER(cuGraphCreate);
-  *graph = reinterpret_cast<CUgraph>(all.fresh_name());
+  *graph = handle_of<CUgraph>(all.fresh_name());
   all.graphs[key(*graph)];
   return CUDA_SUCCESS;
 }
@@ -264,15 +264,14 @@ FAKE CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUg
   ENTER(cuGraphAddMemAllocNode);
   auto& nodes = all.graphs[key(graph)].nodes;
   nodes.push_back(*params);
-  *node = reinterpret_cast<CUgraphNode>(key(graph) + nodes.size());
+  *node = handle_of<CUgraphNode>(key(graph) + nodes.size());
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   ENTER(cuGraphGetNodes);
   *count = all.graphs[key(graph)].nodes.size();
   if (nodes == nullptr) return CUDA_SUCCESS;
-  for (std::size_t i = 0; i < *count; ++i)
-    nodes[i] = reinterpret_cast<CUgraphNode>(key(graph) + i + 1);
+  for (std::size_t i = 0; i < *count; ++i) nodes[i] = handle_of<CUgraphNode>(key(graph) + i + 1);
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
@@ -289,7 +288,7 @@ FAKE CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE
 FAKE CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph,
                                           unsigned long long) {
   ENTER(cuGraphInstantiateWithFlags);
-  *instance = reinterpret_cast<CUgraphExec>(all.fresh_name());
+  *instance = handle_of<CUgraphExec>(all.fresh_name());
   std::uint64_t bytes = 0;
   for (const auto& node : all.graphs[key(graph)].nodes)
     bytes += (node.bytes + (2u << 20) - 1) / (2u << 20) * (2u << 20);
