@@ -129,10 +129,11 @@ Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
   auto lease = Lease::create(options_.directory / request.name, request, *granted, options_.log);
   if (!lease) return lease.error();
   Lease& made = **lease;
-  if (const Status added = made.add_runner(std::move(runner)); !added) return added.error();
-  if (const Status entered = enter(std::move(*lease)); !entered) {
+  Status begun = made.add_runner(std::move(runner));
+  if (begun) begun = enter(std::move(*lease));
+  if (!begun) {
     discard(options_.directory / request.name);
-    return entered.error();
+    return begun.error();
   }
   options_.log.info("lease " + request.name + ": created on " + std::to_string(made.gpus()) +
                     (made.gpus() == 1 ? " GPU, " : " GPUs, ") +
@@ -229,6 +230,10 @@ Status Book::set_memory(const std::string& name, const std::string& gpu,
   const auto at = find(name);
   if (!at) return at.error();
   Lease& lease = *(*at)->second.lease;
+  if (lease.state() != wire::LeaseState::kLive)
+    return Error{Errc::kInvalid, "set the share of lease " + name +
+                                     ": nothing is granted in it any "
+                                     "more; start a new lease"};
   const auto rooms = room(lease.driver());
   if (!rooms) return rooms.error();
   std::vector<std::pair<unsigned, std::uint64_t>> changes;

@@ -81,6 +81,7 @@ TEST_F(Hostile, ATruncatedLedgerPoisonsItsLeaseOnly) {
   EXPECT_NE(std::string(reason).find("truncated"), std::string::npos);
   EXPECT_EQ(client().get_lease("good")->state, wire::LeaseState::kLive);
   EXPECT_EQ(client().get_lease("bad")->gpus[0].limit_bytes, 0u);
+  EXPECT_FALSE(client().set_memory("bad", "", {model::MemoryQuantity::Kind::kBytes, 1000}));
 }
 
 TEST_F(Hostile, SilentConnectionsGoAndDoNotKeepOthersOut) {
