@@ -175,8 +175,10 @@ nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned* module) {
   return tell(device, module, [](const Gpu& gpu) { return gpu.index + 1; });
 }
 nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t one, nvmlDevice_t other, int* same) {
-  return with_gpu(other, [&](const Gpu&) {
-    return tell(one, same, [&](const Gpu&) { return one == other ? 1 : 0; });
+  return with_library([&](const Library::Held& held) -> nvmlReturn_t {
+    if (!held.gpu(one) || !held.gpu(other) || same == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *same = one == other ? 1 : 0;
+    return NVML_SUCCESS;
   });
 }
 

@@ -153,9 +153,7 @@ nvmlReturn_t compute_info(nvmlComputeInstance_t handle, nvmlComputeInstanceInfo_
         if (!part) return NVML_ERROR_NOT_FOUND;
         const auto profile = std::ranges::find(kComputeSlices, part->size);
         *info = {};
-        nvmlDevice_t device = nullptr;
-        bodies::nvmlDeviceGetHandleByIndex_v2(gpu.index, &device);
-        info->device = device;
+        info->device = gpu.handle;
         info->gpu_instance = parent;
         info->id = known->id;
         info->profile = static_cast<unsigned>(profile - kComputeSlices.begin());
@@ -254,14 +252,12 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsi
   });
 }
 nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t handle, nvmlGpuInstanceInfo_t* info) {
-  return with_instance(handle,
-                       [&](const Gpu& gpu, const MigPart& part, const MigReading&) -> nvmlReturn_t {
-                         if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-                         nvmlDevice_t device = nullptr;
-                         bodies::nvmlDeviceGetHandleByIndex_v2(gpu.index, &device);
-                         *info = {device, part.gpu_instance, part.profile, {part.start, part.size}};
-                         return NVML_SUCCESS;
-                       });
+  return with_instance(
+      handle, [&](const Gpu& gpu, const MigPart& part, const MigReading&) -> nvmlReturn_t {
+        if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+        *info = {gpu.handle, part.gpu_instance, part.profile, {part.start, part.size}};
+        return NVML_SUCCESS;
+      });
 }
 
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t handle, unsigned profile,
@@ -357,7 +353,8 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t device, nvmlDevice_t* out) {
   return with_mig_device(device, [&](const MigDevice& mig) -> nvmlReturn_t {
     if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    return bodies::nvmlDeviceGetHandleByIndex_v2(mig.gpu.index, out);
+    *out = mig.gpu.handle;
+    return NVML_SUCCESS;
   });
 }
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned* is_mig) {

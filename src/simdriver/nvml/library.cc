@@ -50,7 +50,7 @@ void Library::use(MachineSpec machine, std::unique_ptr<TelemetrySource> telemetr
 
 std::optional<Gpu> Library::Held::gpu(nvmlDevice_t handle) const {
   for (const nvmlDevice_st& known : library_.handles_)
-    if (&known == handle) return Gpu{known.gpu, library_.machine_, *library_.telemetry_};
+    if (&known == handle) return Gpu{known.gpu, handle, library_.machine_, *library_.telemetry_};
   return std::nullopt;
 }
 

@@ -3,7 +3,7 @@
 // own machine current with use().
 //
 // Any thread. A call holds the library (Held) while it runs, so that nvmlShutdown from elsewhere
-// cannot take the machine away under it.
+// cannot take the machine away under it. Held once per call: a body that holds it calls no body.
 #pragma once
 
 #include <deque>
@@ -26,6 +26,7 @@ namespace aliquot::simdriver::nvml {
 // One GPU, as the bodies of the functions see it. Valid while the library is held.
 struct Gpu {
   unsigned index;
+  nvmlDevice_t handle;
   const MachineSpec& machine;
   TelemetrySource& telemetry;
 
