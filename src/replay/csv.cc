@@ -86,4 +86,11 @@ Result<std::int64_t> CsvReader::number(std::size_t column, std::int64_t most) co
   return value;
 }
 
+std::int64_t CsvRow::number(std::size_t column, std::int64_t most) {
+  const Result<std::int64_t> value = csv_.number(column, most);
+  if (value) return *value;
+  if (!error_) error_ = value.error();
+  return 0;
+}
+
 }  // namespace aliquot::replay

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,18 @@ class CsvReader {
   std::size_t required_ = 0;
   std::vector<std::string_view> fields_;
   std::string_view current_;
+};
+
+// Reads one line's numbers and keeps the first error, so that it is looked at once.
+class CsvRow {
+ public:
+  explicit CsvRow(const CsvReader& csv) : csv_(csv) {}
+  std::int64_t number(std::size_t column, std::int64_t most);
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const CsvReader& csv_;
+  std::optional<Error> error_;
 };
 
 }  // namespace aliquot::replay

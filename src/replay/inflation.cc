@@ -107,8 +107,8 @@ Result<InflationResult> run_inflation(const std::vector<model::NodeSpec>& listed
 
   std::vector<scheduler::WorkShape> seen;
   for (const OpenbPod& pod : pods) seen.push_back(work_shape_of(pod));
-  scheduler::PolicyInput input{scheduler::workload_of(seen), plan.seed,
-                               scheduler::capacity_of(nodes), plan.rollout};
+  scheduler::PolicyInput input{
+      scheduler::workload_of(seen), plan.seed, scheduler::capacity_of(nodes), plan.rollout, {}};
   auto policy = scheduler::make_policy(plan.policy, input);
   if (!policy) return policy.error();
   scheduler::Scheduler scheduler(std::move(nodes), *std::move(policy));

@@ -14,9 +14,10 @@ namespace {
 using model::Bytes;
 
 constexpr Bytes kMiB = Bytes{1} << 20;
-constexpr std::int64_t kMostCpu = 1'000'000;            // milli
-constexpr std::int64_t kMostMemory = 64 * 1024 * 1024;  // MiB
-constexpr std::int64_t kMostSeconds = 1'000'000'000'000;
+constexpr std::int64_t kMostCpu = 1'000'000;              // milli
+constexpr std::int64_t kMostMemory = 64 * 1024 * 1024;    // MiB
+constexpr std::int64_t kMostGpuMemory = 4 * 1024 * 1024;  // MiB
+constexpr std::int64_t kMostSeconds = 10'000'000'000;
 constexpr int kMaxPods = 1001;  // the node descriptions of the FGD artifact
 
 const std::vector<std::string_view> kNodeHeader{"sn", "cpu_milli", "memory_mib", "gpu", "model"};
@@ -36,25 +37,8 @@ std::vector<std::string> split_models(std::string_view text) {
   return models;
 }
 
-// Reads numbers field by field and keeps the first error.
-class Row {
- public:
-  explicit Row(const CsvReader& csv) : csv_(csv) {}
-  std::int64_t number(std::size_t column, std::int64_t most) {
-    const Result<std::int64_t> value = csv_.number(column, most);
-    if (value) return *value;
-    if (!error_) error_ = value.error();
-    return 0;
-  }
-  const std::optional<Error>& error() const { return error_; }
-
- private:
-  const CsvReader& csv_;
-  std::optional<Error> error_;
-};
-
 Status read_times(const CsvReader& csv, OpenbPod& pod) {
-  Row row(csv);
+  CsvRow row(csv);
   pod.gpu_spec = split_models(csv.field(5));
   pod.qos = csv.field(6);
   pod.phase = csv.field(7);
@@ -68,7 +52,7 @@ Status read_times(const CsvReader& csv, OpenbPod& pod) {
 
 Result<OpenbPod> read_pod(const CsvReader& csv, bool with_times) {
   OpenbPod pod;
-  Row row(csv);
+  CsvRow row(csv);
   pod.name = csv.field(0);
   pod.cpu_milli = row.number(1, kMostCpu);
   pod.memory_mib = row.number(2, kMostMemory);
@@ -89,18 +73,21 @@ Result<std::vector<model::NodeSpec>> parse_openb_nodes(std::string_view text,
                                                        std::string_view name) {
   CsvReader csv(text, name);
   if (Status ok = csv.expect_header(kNodeHeader); !ok) return ok.error();
+  const Result<bool> with_memory = csv.header_continues({"gpu_memory_mib"});
+  if (!with_memory) return with_memory.error();
   std::vector<model::NodeSpec> nodes;
   for (;;) {
     const Result<bool> more = csv.next();
     if (!more) return more.error();
     if (!*more) return nodes;
-    Row row(csv);
+    CsvRow row(csv);
     model::NodeSpec node;
     node.name = csv.field(0);
     node.cpu_milli = row.number(1, kMostCpu);
     node.memory_bytes = row.number(2, kMostMemory) * kMiB;
     node.gpu_count = static_cast<int>(row.number(3, model::kMaxGpusPerNode));
     node.gpu.name = csv.field(4);
+    if (*with_memory) node.gpu.memory_bytes = row.number(5, kMostGpuMemory) * kMiB;
     node.max_pods = kMaxPods;
     if (row.error()) return *row.error();
     if (node.name.empty()) return csv.error_at(0, "sn: empty");

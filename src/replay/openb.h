@@ -1,9 +1,10 @@
 // The openb traces (Alibaba cluster-trace-gpu-v2023, also published with the FGD artifact): node
 // lists and pod lists as CSV.
 //
-// Nodes: sn,cpu_milli,memory_mib,gpu,model. Pods: name,cpu_milli,memory_mib,num_gpu,gpu_milli, and
-// in all lists but multigpu* also gpu_spec,qos,pod_phase,creation_time,deletion_time,
-// scheduled_time. Errors name file, line and column; a bad file gives nothing.
+// Nodes: sn,cpu_milli,memory_mib,gpu,model, and in our own lists also gpu_memory_mib. Pods:
+// name,cpu_milli,memory_mib,num_gpu,gpu_milli, and in all lists but multigpu* also
+// gpu_spec,qos,pod_phase,creation_time,deletion_time, scheduled_time. Errors name file, line and
+// column; a bad file gives nothing.
 //
 // Pure but for read_*; any thread.
 #pragma once
