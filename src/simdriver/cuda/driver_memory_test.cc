@@ -278,6 +278,90 @@ TEST_F(DriverMemory, LinksPtxAndLogsItsErrors) {
   EXPECT_EQ(CU(cuModuleUnload)(module), CUDA_SUCCESS);
 }
 
+TEST_F(DriverMemory, MapsExternalMemoryOfAnExportedHandle) {
+  const CUmemAllocationProp properties = on_device(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(CU(cuMemCreate)(&handle, 2 * kMiB, &properties, 0), CUDA_SUCCESS);
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC description{};
+  description.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+  ASSERT_EQ(CU(cuMemExportToShareableHandle)(&description.fd, handle,
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_SUCCESS);
+  CUexternalMemory external = nullptr;
+  ASSERT_EQ(CU(cuImportExternalMemory)(&external, &description), CUDA_SUCCESS);
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer{};
+  buffer.offset = 4096;
+  buffer.bytes = 2 * kMiB;
+  CUdeviceptr address = 0;
+  EXPECT_EQ(CU(cuExternalMemoryGetMappedBuffer)(&address, external, &buffer),
+            CUDA_ERROR_INVALID_VALUE);
+  buffer.bytes = kMiB;
+  ASSERT_EQ(CU(cuExternalMemoryGetMappedBuffer)(&address, external, &buffer), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuMemRelease)(handle), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuDestroyExternalMemory)(external), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuMemsetD8_v2)(address, 4, kMiB), CUDA_SUCCESS);
+  unsigned char got = 0;
+  EXPECT_EQ(CU(cuMemcpyDtoH_v2)(&got, address + kMiB - 1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(got, 4);
+  EXPECT_EQ(free_before_ - free_now(), 2 * kMiB);
+  EXPECT_EQ(CU(cuMemFree_v2)(address), CUDA_SUCCESS);
+  close(description.fd);
+}
+
+TEST_F(DriverMemory, PutsHandlesBehindArraysMadeWithoutMemory) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{256, 256, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_DEFERRED_MAPPING};
+  CUarray array = nullptr;
+  ASSERT_EQ(CU(cuArray3DCreate_v2)(&array, &shape), CUDA_SUCCESS);
+  EXPECT_EQ(free_now(), free_before_);
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  ASSERT_EQ(CU(cuArrayGetMemoryRequirements)(&needs, array, 0), CUDA_SUCCESS);
+  EXPECT_EQ(needs.bytes, 256u * 256u * 4u);
+  const CUmemAllocationProp properties = on_device();
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(CU(cuMemCreate)(&handle, 2 * kMiB, &properties, 0), CUDA_SUCCESS);
+  CUarrayMapInfo info{};
+  info.resource_type = CU_RESOURCE_TYPE_ARRAY;
+  info.array = array;
+  info.operation = CU_MEM_OPERATION_TYPE_MAP;
+  info.handle = handle;
+  ASSERT_EQ(CU(cuMemMapArrayAsync)(&info, 1, stream_), CUDA_SUCCESS);
+  const float value = 2.5f;
+  float got = 0;
+  EXPECT_EQ(CU(cuMemcpyHtoA_v2)(array, 16, &value, 4), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuMemcpyAtoH_v2)(&got, array, 16, 4), CUDA_SUCCESS);
+  EXPECT_EQ(got, value);
+  EXPECT_EQ(CU(cuMemRelease)(handle), CUDA_SUCCESS);
+  EXPECT_EQ(free_before_ - free_now(), 2 * kMiB);
+  info.operation = CU_MEM_OPERATION_TYPE_UNMAP;
+  EXPECT_EQ(CU(cuMemMapArrayAsync)(&info, 1, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(free_now(), free_before_);
+  EXPECT_EQ(CU(cuArrayDestroy)(array), CUDA_SUCCESS);
+}
+
+TEST_F(DriverMemory, SplitsTheMultiprocessorsForGreenContexts) {
+  CUdevResource all{};
+  ASSERT_EQ(CU(cuDeviceGetDevResource)(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  EXPECT_EQ(all.sm.sm_count, 108u);
+  CUdevResource part{};
+  CUdevResource rest{};
+  unsigned groups = 1;
+  ASSERT_EQ(CU(cuDevSmResourceSplitByCount)(&part, &groups, &all, &rest, 0, 25), CUDA_SUCCESS);
+  EXPECT_EQ(part.sm.sm_count, 26u);
+  EXPECT_EQ(rest.sm.sm_count, 82u);
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  CUstream stream = nullptr;
+  ASSERT_EQ(CU(cuDevResourceGenerateDesc)(&description, &part, 1), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuGreenCtxCreate)(&green, description, 0, 1), CUDA_SUCCESS);
+  CUdevResource has{};
+  EXPECT_EQ(CU(cuGreenCtxGetDevResource)(green, &has, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  EXPECT_EQ(has.sm.sm_count, 26u);
+  ASSERT_EQ(CU(cuGreenCtxStreamCreate)(&stream, green, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuStreamSynchronize)(stream), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuStreamDestroy_v2)(stream), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuGreenCtxDestroy)(green), CUDA_SUCCESS);
+}
+
 TEST_F(DriverMemory, WaitsForAnotherGpusStream) {
   CUcontext other = nullptr;
   ASSERT_EQ(CU(cuDevicePrimaryCtxRetain)(&other, 1), CUDA_SUCCESS);
