@@ -10,6 +10,8 @@ namespace aliquot::gate {
 namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr Nanoseconds kUsualWake = 100 * kMicrosecond;
+constexpr Nanoseconds kWindowInWakes = 60;
 
 TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions& options) {
   const auto past = [now](Nanoseconds& time) { time = std::clamp<Nanoseconds>(time, 0, now); };
@@ -27,6 +29,16 @@ TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions&
 }
 
 }  // namespace
+
+ArbiterOptions for_host(const ArbiterOptions& options, Nanoseconds wake) {
+  if (wake <= kUsualWake) return options;
+  ArbiterOptions slow = options;
+  slow.least_quantum = std::max(options.least_quantum, kWindowInWakes * wake);
+  slow.most_quantum = std::max(options.most_quantum, slow.least_quantum);
+  slow.grace = std::max(options.grace, wake);
+  slow.most_lead = std::max(options.most_lead, 10 * wake);
+  return slow;
+}
 
 ArbiterOptions slowed(const ArbiterOptions& options, double factor) {
   return scaled(options, factor);

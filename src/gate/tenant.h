@@ -33,6 +33,10 @@ struct TenantOptions {
   Nanoseconds start_ahead = 2 * kMillisecond;         // an announced start is believed so far
 };
 
+// For a host that takes so long to wake a thread, median: above 100 us four wakes of work are
+// kept in flight.
+TenantOptions for_host(const TenantOptions& options, Nanoseconds wake);
+
 // For a machine slowed by `factor` (10: a tenth of the speed).
 TenantOptions slowed(const TenantOptions& options, double factor);
 

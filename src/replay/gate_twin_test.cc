@@ -150,6 +150,46 @@ TEST(GateTwin, PrioRatioSplitsBetweenOnlineAndOthers) {
   EXPECT_NEAR(without.share(2), 50, 1.0);
 }
 
+TEST(GateTwin, PrioRatioHoldsUnderPolicy1AsInTheWorkedExample) {
+  TwinOptions options = with(gate::Policy::kPreemptive);
+  options.terms.prio_ratio = 80;
+  std::vector<TwinTenant> tenants(3, saturating(0, 500 * kUs));
+  tenants[0].terms.share_class = gate::ShareClass::kOnline;
+  const GateTwin twin = ran(options, tenants);
+  EXPECT_NEAR(twin.share(0), 80, 1.0);
+  EXPECT_NEAR(twin.share(1), 10, 1.0);
+  EXPECT_NEAR(twin.share(2), 10, 1.0);
+}
+
+TEST(GateTwin, ANativeGpuIsAsWithoutTheGate) {
+  const std::vector<TwinTenant> tenants = {saturating(0, 500 * kUs), saturating(0, 50 * kUs)};
+  const GateTwin native = ran(with(gate::Policy::kNative), tenants);
+  TwinOptions options;
+  options.gated = false;
+  const GateTwin bare = ran(options, tenants);
+  for (const std::size_t i : {0u, 1u}) EXPECT_NEAR(native.share(i), bare.share(i), 1.0);
+}
+
+// Against the hardware's own slices: a little less together, but each its share.
+TEST(GateTwin, SynchronousTenantsAreServedBesideASaturatingOne) {
+  TwinOptions bare;
+  bare.gated = false;
+  struct Row {
+    Nanoseconds kernel;
+    double least_of_hardware;  // of what the bare hardware does with two of them
+  };
+  for (const Row row :
+       {Row{5 * kUs, 0.85}, Row{50 * kUs, 0.93}, Row{500 * kUs, 0.98}, Row{5 * kMs, 1.0}}) {
+    const std::vector<TwinTenant> two(2, saturating(50, row.kernel, 1));
+    EXPECT_GE(ran(TwinOptions{}, two).busy_percent(),
+              row.least_of_hardware * ran(bare, two).busy_percent())
+        << row.kernel;
+  }
+  const std::vector<TwinTenant> mixed = {saturating(50, 50 * kUs, 1), saturating(50, 500 * kUs)};
+  EXPECT_LT(ran(bare, mixed).share(0), 3);  // the hardware starves it
+  EXPECT_GT(ran(TwinOptions{}, mixed).share(0), 37);
+}
+
 TEST(GateTwin, ACappedLeaseLeavesTheRestToOthers) {
   std::vector<TwinTenant> tenants = {saturating(20, 500 * kUs), saturating(30, 500 * kUs)};
   tenants[0].terms.capped = true;
