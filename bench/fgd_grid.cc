@@ -1,10 +1,13 @@
 // The published FGD grid: policies x lists x seeds, against data/fgd_published.csv; and the same
 // for lists outside it, to choose constants on.
 //
-//   fgd_grid TRACES [--lists a,b] [--policies a,b] [--seeds N] [--order csv] [--published FILE]
+//   fgd_grid [DATA] [--lists a,b] [--policies a,b] [--seeds N] [--csv-order] [rollout constants]
+// DATA holds traces/openb and fgd_published.csv; without it $ALIQUOT_SHARED_DATA. A table goes to
+// stderr, the figures as JSON to stdout.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -13,6 +16,7 @@
 
 #include "common/files.h"
 #include "replay/inflation.h"
+#include "support/shared_data.h"
 
 namespace {
 
@@ -20,13 +24,13 @@ using aliquot::replay::InflationPlan;
 using aliquot::replay::InflationResult;
 
 struct Options {
-  std::string traces;
+  std::string data;
   std::vector<std::string> lists{"default",   "cpu100",     "gpushare40", "gpushare100",
                                  "gpuspec33", "multigpu20", "multigpu50"};
-  std::vector<std::string> policies{"random", "dotprod", "clustering", "packing", "bestfit", "fgd"};
+  std::vector<std::string> policies{"random",  "dotprod", "clustering", "packing",
+                                    "bestfit", "fgd",     "rollout"};
   int seeds = 10;
   bool csv_order = false;
-  std::string published;
   unsigned threads = 2;
   aliquot::scheduler::RolloutTuning rollout;
 };
@@ -82,14 +86,68 @@ Published read_published(const std::string& path) {
   return table;
 }
 
+double column(const Published& published, const Cell& cell, std::size_t which) {
+  const auto known = published.find({cell.list, published_name(cell.policy)});
+  return known == published.end() ? NAN : known->second[which];
+}
+
+// For people, beside the figures.
+void print_table(const std::vector<Cell>& cells, const Published& published) {
+  std::fprintf(stderr, "%-12s %-10s %8s %8s %8s %8s %8s %8s\n", "list", "policy", "at100", "at130",
+               "frag130", "8gpu", "d100", "d130");
+  for (const Cell& cell : cells)
+    std::fprintf(stderr, "%-12s %-10s %8.2f %8.2f %8.2f %8.2f %+8.2f %+8.2f\n", cell.list.c_str(),
+                 cell.policy.c_str(), mean(cell.runs, at_100), mean(cell.runs, at_130),
+                 mean(cell.runs, fragmented), mean(cell.runs, placed_8gpu),
+                 mean(cell.runs, at_100) - column(published, cell, 0),
+                 mean(cell.runs, at_130) - column(published, cell, 1));
+}
+
+// How far the published policies are from what was published, and rollout from FGD: published at
+// 130 % arrivals, our own run at 100 % and for 8-GPU pods.
+void print_figures(const std::vector<Cell>& cells, const Published& published, double seconds) {
+  double worst = 0;
+  std::map<std::string, const Cell*> fgd;
+  for (const Cell& cell : cells) {
+    if (cell.policy == "fgd") fgd[cell.list] = &cell;
+    if (cell.policy == "rollout") continue;
+    worst = std::max({worst, std::abs(mean(cell.runs, at_100) - column(published, cell, 0)),
+                      std::abs(mean(cell.runs, at_130) - column(published, cell, 1))});
+  }
+  double sum = 0;
+  double least = 100;
+  double least_100 = 100;
+  double least_8gpu = 100;
+  int lists = 0;
+  for (const Cell& cell : cells) {
+    if (cell.policy != "rollout" || !fgd.contains(cell.list)) continue;
+    const double gain = mean(cell.runs, at_130) - column(published, cell, 1);
+    sum += gain;
+    ++lists;
+    least = std::min(least, gain);
+    const std::vector<InflationResult>& base = fgd[cell.list]->runs;
+    least_100 = std::min(least_100, mean(cell.runs, at_100) - mean(base, at_100));
+    least_8gpu = std::min(least_8gpu, mean(cell.runs, placed_8gpu) - mean(base, placed_8gpu));
+  }
+  std::printf("{\"bench\": \"fgd_grid\", \"simulated\": true, \"seconds\": %.1f", seconds);
+  if (!published.empty()) std::printf(", \"worst_cell_points\": %.2f", worst);
+  if (lists > 0 && !published.empty())
+    std::printf(", \"rollout_gain_mean\": %.2f, \"rollout_gain_least\": %.2f", sum / lists, least);
+  if (lists > 0)
+    std::printf(", \"rollout_at_100_least\": %.2f, \"rollout_8gpu_least\": %.2f", least_100,
+                least_8gpu);
+  std::printf("}\n");
+}
+
 int run(const Options& options) {
-  const auto nodes =
-      aliquot::replay::read_openb_nodes(options.traces + "/openb_node_list_gpu_node.csv");
+  const auto start = std::chrono::steady_clock::now();
+  const auto nodes = aliquot::replay::read_openb_nodes(
+      options.data + "/traces/openb/openb_node_list_gpu_node.csv");
   if (!nodes) return std::fprintf(stderr, "fgd_grid: %s\n", nodes.error().message.c_str()), 1;
   std::map<std::string, std::vector<aliquot::replay::OpenbPod>> pods;
   for (const std::string& list : options.lists) {
-    auto read =
-        aliquot::replay::read_openb_pods(options.traces + "/openb_pod_list_" + list + ".csv");
+    auto read = aliquot::replay::read_openb_pods(options.data + "/traces/openb/openb_pod_list_" +
+                                                 list + ".csv");
     if (!read) return std::fprintf(stderr, "fgd_grid: %s\n", read.error().message.c_str()), 1;
     pods[list] = *std::move(read);
   }
@@ -116,17 +174,10 @@ int run(const Options& options) {
   for (unsigned t = 0; t < options.threads; ++t) threads.emplace_back(work);
   threads.clear();
 
-  const Published published = read_published(options.published);
-  std::printf("%-12s %-10s %8s %8s %8s %8s %8s %8s\n", "list", "policy", "at100", "at130",
-              "frag130", "8gpu", "d100", "d130");
-  for (const Cell& cell : cells) {
-    const auto known = published.find({cell.list, published_name(cell.policy)});
-    const double d100 = known == published.end() ? NAN : mean(cell.runs, at_100) - known->second[0];
-    const double d130 = known == published.end() ? NAN : mean(cell.runs, at_130) - known->second[1];
-    std::printf("%-12s %-10s %8.2f %8.2f %8.2f %8.2f %+8.2f %+8.2f\n", cell.list.c_str(),
-                cell.policy.c_str(), mean(cell.runs, at_100), mean(cell.runs, at_130),
-                mean(cell.runs, fragmented), mean(cell.runs, placed_8gpu), d100, d130);
-  }
+  const Published published = read_published(options.data + "/fgd_published.csv");
+  print_table(cells, published);
+  const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start);
+  print_figures(cells, published, seconds.count());
   return 0;
 }
 
@@ -135,13 +186,12 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("The FGD inflation grid (simulated placements of the openb traces)");
-  app.add_option("traces", options.traces, "folder of the openb CSVs")->required();
+  app.add_option("data", options.data, "folder with traces/openb and fgd_published.csv");
   app.add_option("--lists", options.lists)->delimiter(',');
   app.add_option("--policies", options.policies)->delimiter(',');
   app.add_option("--seeds", options.seeds);
   app.add_option("--threads", options.threads);
   app.add_flag("--csv-order", options.csv_order, "nodes as listed instead of permuted");
-  app.add_option("--published", options.published, "fgd_published.csv to compare with");
   auto& r = options.rollout;
   app.add_option("--sequences", r.sequences);
   app.add_option("--length", r.length);
@@ -158,5 +208,7 @@ int main(int argc, char** argv) {
   app.add_option("--step", r.step);
   app.add_option("--draw-seed", r.seed);
   CLI11_PARSE(app, argc, argv);
+  if (options.data.empty())
+    if (const auto found = aliquot::test::shared_data()) options.data = found->string();
   return run(options);
 }

@@ -15,6 +15,7 @@
 #include "replay/inflation.h"
 #include "scheduler/policies.h"
 #include "scheduler/scheduler.h"
+#include "support/shared_data.h"
 
 namespace {
 
@@ -178,6 +179,8 @@ int main(int argc, char** argv) {
   CLI::App app("Placements a second");
   app.add_option("--traces", traces, "folder of the openb CSVs");
   CLI11_PARSE(app, argc, argv);
+  if (traces.empty())
+    if (const auto found = aliquot::test::shared_data()) traces = *found / "traces/openb";
   std::printf("{\"bench\": \"scheduler\", \"simulated\": true, \"unit\": \"placements/s\"");
   if (!traces.empty() && !openb(traces))
     return std::fprintf(stderr, "cannot read %s\n", traces.c_str()), 1;

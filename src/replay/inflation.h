@@ -29,7 +29,7 @@ struct InflationPlan {
   std::uint64_t seed = 42;
   NodeOrder order = NodeOrder::kPermuted;
   int percent = kMostArrivedPercent;
-  scheduler::RolloutTuning rollout;
+  scheduler::RolloutTuning rollout{};
 };
 
 struct InflationResult {

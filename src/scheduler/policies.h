@@ -21,11 +21,11 @@ namespace aliquot::scheduler {
 
 // What a policy may be built from; each takes what it needs.
 struct PolicyInput {
-  Workload workload;                    // expected requests: fgd, rollout
-  std::uint64_t seed = 0;               // random
-  std::vector<ModelCapacity> capacity;  // rollout
-  RolloutTuning rollout;
-  std::map<std::string, model::NodeTopology> topologies;  // topology: by NodeSpec::topology
+  Workload workload;                      // expected requests: fgd, rollout
+  std::uint64_t seed = 0;                 // random
+  std::vector<ModelCapacity> capacity{};  // rollout
+  RolloutTuning rollout{};
+  std::map<std::string, model::NodeTopology> topologies{};  // topology: by NodeSpec::topology
 };
 
 struct PolicyRow {
