@@ -1,5 +1,7 @@
 // Starting a broker on demand: one per state directory, whoever races.
 #include <gmock/gmock.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "common/files.h"
 
