@@ -81,6 +81,14 @@ CUresult enter(std::size_t row) {
   return CUDA_SUCCESS;
 }
 
+// What a call answers; failures are said where somebody wants to hear of them.
+CUresult said(std::size_t row, CUresult result) {
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+    say(Say::kDebug, "%s: %d", kCudaEntries[row].symbol.data(), result);
+  }
+  return result;
+}
+
 // The null stream's meaning for the time of one call.
 class StreamMode {
  public:
@@ -100,13 +108,14 @@ class StreamMode {
 
 // The trailing underscores keep clear of the table's parameter names.
 extern "C" {
-#define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args)                        \
-  __attribute__((visibility("default"))) CUresult symbol params {                            \
-    using namespace aliquot::simdriver; /* NOLINT(google-build-using-namespace) */           \
-    constexpr auto kRow_ = aliquot::driver_abi::index_of(aliquot::driver_abi::Cuda::symbol); \
-    if (const CUresult refused_ = enter(kRow_)) return refused_;                             \
-    const StreamMode stream_mode_(kRow_);                                                    \
-    return reinterpret_cast<CUresult(*) params>(entries().bodies[kRow_].function) args;      \
+#define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args)                         \
+  __attribute__((visibility("default"))) CUresult symbol params {                             \
+    using namespace aliquot::simdriver; /* NOLINT(google-build-using-namespace) */            \
+    constexpr auto kRow_ = aliquot::driver_abi::index_of(aliquot::driver_abi::Cuda::symbol);  \
+    if (const CUresult refused_ = enter(kRow_)) return refused_;                              \
+    const StreamMode stream_mode_(kRow_);                                                     \
+    return said(kRow_,                                                                        \
+                reinterpret_cast<CUresult(*) params>(entries().bodies[kRow_].function) args); \
   }
 #include "driver_abi/cuda_entry_points.def"
 }
