@@ -24,7 +24,7 @@ enum class Cuda : std::uint16_t {
 inline constexpr std::size_t kCudaCount = static_cast<std::size_t>(Cuda::kCount);
 constexpr std::size_t index_of(Cuda id) { return static_cast<std::size_t>(id); }
 
-extern const std::array<Entry, kCudaCount> kCudaEntries;  // sorted by symbol
+extern const std::array<Entry, kCudaCount> kCudaEntries;  // NOLINT: constexpr, sorted by symbol
 inline const Entry& entry(Cuda id) { return kCudaEntries[index_of(id)]; }
 
 // The row of an exported symbol.

@@ -24,7 +24,7 @@ enum class Nvml : std::uint16_t {
 inline constexpr std::size_t kNvmlCount = static_cast<std::size_t>(Nvml::kCount);
 constexpr std::size_t index_of(Nvml id) { return static_cast<std::size_t>(id); }
 
-extern const std::array<Entry, kNvmlCount> kNvmlEntries;  // sorted by symbol
+extern const std::array<Entry, kNvmlCount> kNvmlEntries;  // NOLINT: constexpr, sorted by symbol
 inline const Entry& entry(Nvml id) { return kNvmlEntries[index_of(id)]; }
 
 // The row of an exported symbol.

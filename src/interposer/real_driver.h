@@ -17,10 +17,10 @@
 #include "driver_abi/nvml_table.h"
 
 extern "C" {
-extern void* aliquot_cuda_slots[];
-extern void* const aliquot_cuda_hooks[];
-extern void* aliquot_nvml_slots[];
-extern void* const aliquot_nvml_hooks[];
+extern void* aliquot_cuda_slots[];        // NOLINT: filled by the assembler
+extern void* const aliquot_cuda_hooks[];  // NOLINT: filled by the assembler
+extern void* aliquot_nvml_slots[];        // NOLINT: filled by the assembler
+extern void* const aliquot_nvml_hooks[];  // NOLINT: filled by the assembler
 }
 
 namespace aliquot::interposer {

@@ -71,7 +71,7 @@ class Tenant {
 };
 
 // The one of this process. Constant-initialised: there before any constructor.
-extern constinit Tenant process_tenant;
+extern constinit Tenant process_tenant;  // NOLINT: constant-initialised
 inline Tenant& tenant() { return process_tenant; }
 
 }  // namespace aliquot::interposer
