@@ -23,6 +23,13 @@ Pending& pending() {
   return *instance;
 }
 
+// Events recorded in a stream that goes keep the place, not the stream.
+void forget_in_events(const Stream& stream) {
+  library().events.for_each([&](Event& event) {
+    if (event.stream == &stream) event.stream = nullptr;
+  });
+}
+
 // Applies the effects at the front of a stream that need not wait; true when there were any.
 bool apply_ready(Stream& stream) {
   bool any = false;
@@ -31,12 +38,7 @@ bool apply_ready(Stream& stream) {
     if (front.kind == Effect::Kind::kData) {
       if (front.run && !front.run()) report_lost_data();
     } else if (front.kind == Effect::Kind::kWait) {
-      const Stream* other = front.other.stream;
-      const auto& all = pending().streams;
-      // A stream that is not among the pending ones has applied all it was given.
-      const bool waits = other != nullptr && std::ranges::find(all, other) != all.end() &&
-                         other->applied < front.other.seq;
-      if (waits) return any;
+      if (effects_pending(front.other.stream, front.other.seq)) return any;
     } else {
       return any;
     }
@@ -55,7 +57,11 @@ void apply_all_ready() {
     for (Stream* stream : all.streams) any = apply_ready(*stream) || any;
   }
   std::erase_if(all.streams, [](const Stream* stream) { return stream->pending.empty(); });
-  std::erase_if(all.retired, [](const auto& stream) { return stream->pending.empty(); });
+  std::erase_if(all.retired, [](const auto& stream) {
+    if (!stream->pending.empty()) return false;
+    forget_in_events(*stream);
+    return true;
+  });
 }
 
 // The callback thread's next piece of work: one that may run now, else one to wait for.
@@ -127,8 +133,13 @@ void note_pending(Stream& stream) {
   if (std::ranges::find(all, &stream) == all.end()) all.push_back(&stream);
 }
 
+bool effects_pending(const Stream* stream, std::uint64_t seq) {
+  const auto& all = pending().streams;
+  return stream != nullptr && std::ranges::find(all, stream) != all.end() && stream->applied < seq;
+}
+
 void retire_stream(std::unique_ptr<Stream> stream) {
-  if (stream->pending.empty()) return;
+  if (stream->pending.empty()) return forget_in_events(*stream);
   stream->destroyed = true;
   pending().retired.push_back(std::move(stream));
 }

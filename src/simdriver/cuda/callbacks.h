@@ -11,6 +11,9 @@
 namespace aliquot::simdriver {
 
 void note_pending(Stream& stream);
+// Whether the stream's effects have not come to that place. A stream that is gone has none left;
+// the pointer is only compared then.
+bool effects_pending(const Stream* stream, std::uint64_t seq);
 // A destroyed stream lives on while effects are pending in it.
 void retire_stream(std::unique_ptr<Stream> stream);
 void start_callbacks(Context& context);

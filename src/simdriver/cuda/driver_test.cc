@@ -306,6 +306,42 @@ TEST_F(Driver, NeverAnswersTheQuestionForPrivateTables) {
   EXPECT_EQ(table, nullptr);
 }
 
+TEST_F(Driver, LetsGoOfThreadsThatWaitInAContextThatIsDestroyed) {
+  CUcontext other = nullptr;
+  ASSERT_EQ(CU(cuCtxCreate_v2)(&other, 0, 0), CUDA_SUCCESS);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(CU(cuModuleLoadData)(&module, kBuiltinPtx), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuModuleGetFunction)(&function, module, "aliquot_spin"), CUDA_SUCCESS);
+  std::uint64_t ns = 60'000'000'000;
+  void* arguments[] = {&ns};
+  ASSERT_EQ(launch(function, nullptr, arguments), CUDA_SUCCESS);
+  std::atomic<int> result = -1;
+  std::thread waiter([&] {
+    CU(cuCtxSetCurrent)(other);
+    result = CU(cuCtxSynchronize)();
+  });
+  usleep(20000);
+  EXPECT_EQ(CU(cuCtxDestroy_v2)(other), CUDA_SUCCESS);
+  waiter.join();
+  EXPECT_EQ(result, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  EXPECT_EQ(CU(cuCtxSetCurrent)(context_), CUDA_SUCCESS);
+}
+
+TEST_F(Driver, WaitsForAnEventWhoseStreamIsGone) {
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  ASSERT_EQ(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuEventCreate)(&event, 0), CUDA_SUCCESS);
+  spin(stream, 10'000'000);
+  ASSERT_EQ(CU(cuEventRecord)(event, stream), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuStreamDestroy_v2)(stream), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuStreamWaitEvent)(nullptr, event, 0), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuStreamSynchronize)(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuEventQuery)(event), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuEventDestroy_v2)(event), CUDA_SUCCESS);
+}
+
 TEST_F(Driver, ServesThreadsSideBySide) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;

@@ -71,7 +71,7 @@ bool add_effect(Stream& stream, Effect effect) {
     return kept;
   }
   if (stream.pending.empty() && effect.kind == Effect::Kind::kWait &&
-      (effect.other.stream == nullptr || effect.other.stream->applied >= effect.other.seq)) {
+      !effects_pending(effect.other.stream, effect.other.seq)) {
     stream.applied = effect.seq;
     return true;
   }

@@ -11,7 +11,8 @@
 namespace aliquot::simdriver {
 namespace {
 
-constexpr std::int32_t kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED
+constexpr std::int32_t kLaunchFailed = 719;       // CUDA_ERROR_LAUNCH_FAILED
+constexpr std::uint32_t kContextDestroyed = 709;  // CUDA_ERROR_CONTEXT_IS_DESTROYED
 
 void wake_all(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -100,6 +101,10 @@ bool MachineState::close_context(Session& session, ContextKey key) {
   Device& gpu = *devices_[found->second->device];
   gpu.books.give(session.id, MemoryKind::kContext, found->second->charged_bytes);
   gpu.timeline.close_context(key, now());
+  // Threads that still wait in it learn that there is nothing to wait for.
+  found->second->server->lost = kContextDestroyed;
+  found->second->server->changes.fetch_add(1, std::memory_order_release);
+  wake_all(found->second->server->changes);
   contexts_.erase(found);
   std::erase(session.contexts, key);
   return true;

@@ -116,6 +116,26 @@ TEST_F(MachineStateTest, HoldsAStreamUntilAnotherGpuHasComeThere) {
   EXPECT_EQ(first.server->done[0], 2u);
 }
 
+TEST_F(MachineStateTest, FinishesTheWorkOfAStreamThatWasClosed) {
+  ContextEntry& entry = context(session());
+  push(entry, CommandOp::kHold, 1);
+  spin(entry, 2, 1000);
+  push(entry, CommandOp::kCloseStream, 0);
+  step(10);
+  push(entry, CommandOp::kLetGo, 0, 1);
+  step(10);
+  EXPECT_EQ(entry.server->lost, 0u);
+  EXPECT_EQ(entry.server->done[0], 1u);
+  step(1000);
+  EXPECT_EQ(entry.server->done[0], 2u);
+  // The slot serves again, and its numbers go on.
+  push(entry, CommandOp::kOpenStream, 0, 0, 2);
+  spin(entry, 3, 1000);
+  step(1000);
+  EXPECT_EQ(entry.server->lost, 0u);
+  EXPECT_EQ(entry.server->done[0], 3u);
+}
+
 TEST_F(MachineStateTest, LosesOnlyTheContextWhoseClientWritesNonsense) {
   ContextEntry& right = context(session());
   ContextEntry& wrong = context(session());

@@ -100,8 +100,8 @@ struct Timeline::Impl {
   const Lane* lane(ContextKey context, std::uint32_t stream) const {
     const auto found = contexts.find(context);
     if (found == contexts.end() || stream >= found->second.lanes.size()) return nullptr;
-    const Lane& lane = found->second.lanes[stream];
-    return lane.open ? &lane : nullptr;
+    // Also one that is closed: its work may be outstanding.
+    return &found->second.lanes[stream];
   }
   bool open_lane(ContextKey key, ContextLanes& context, const Command& command);
   bool submit(ContextKey key, ContextLanes& context, const Command& command);
@@ -209,13 +209,14 @@ bool Timeline::apply(ContextKey key, const Command& command) {
   if (found == impl_->contexts.end()) return false;
   ContextLanes& context = found->second;
   if (command.op == CommandOp::kOpenStream) return impl_->open_lane(key, context, command);
-  if (command.stream >= context.lanes.size() || !context.lanes[command.stream].open) return false;
+  if (command.stream >= context.lanes.size()) return false;
   Lane& lane = context.lanes[command.stream];
   if (command.op == CommandOp::kLetGo) {
     impl_->engine.resolve(command.submitted_ns, lane.id,
                           command.a[0] - std::min(command.a[0], lane.base));
     return true;
   }
+  if (!lane.open) return false;
   if (command.op == CommandOp::kCloseStream) {
     impl_->engine.retire_stream(command.submitted_ns, lane.id);
     lane.open = false;
@@ -273,7 +274,9 @@ std::vector<Ended> Timeline::take_ended() {
 
 std::uint64_t Timeline::done(ContextKey context, std::uint32_t stream) const {
   const Lane* lane = impl_->lane(context, stream);
-  return lane == nullptr ? UINT64_MAX : lane->base + impl_->engine.completed(lane->id);
+  if (lane == nullptr) return UINT64_MAX;
+  const bool gone = !impl_->engine.stream_exists(lane->id);
+  return lane->base + (gone ? lane->submitted : impl_->engine.completed(lane->id));
 }
 
 std::optional<Nanoseconds> Timeline::mark(ContextKey context, const MarkRequest& request) const {
