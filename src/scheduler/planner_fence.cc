@@ -54,15 +54,24 @@ void Planner::raise_fence(JobId id) {
 
 void Planner::bring_home(std::vector<Action>& actions) {
   for (auto it = homes_.begin(); it != homes_.end();) {
-    const auto [id, home] = *it;
+    const JobId id = it->first;
     const auto found = running_.find(id);
     if (found == running_.end() || stopped_now_.contains(id)) {
       ++it;  // it waits, or has only just left
       continue;
     }
     Running& running = found->second;
+    const bool is_home =
+        std::all_of(running.reservations.begin(), running.reservations.end(), [&](ReservationId r) {
+          const auto node = static_cast<NodeId>(scheduler_->snapshot().find(r)->placement.node);
+          return std::find(it->second.begin(), it->second.end(), node) != it->second.end();
+        });
+    if (is_home) {
+      it = homes_.erase(it);
+      continue;
+    }
     std::vector<bool> open(scheduler_->snapshot().size(), false);
-    for (const NodeId node : home) open[node] = !fence_ || !fence_->nodes[node];
+    for (const NodeId node : it->second) open[node] = !fence_ || !fence_->nodes[node];
     const Result<GangDecision> decision =
         place_gang(*scheduler_, tree_, running.from.job.gang, &open);
     if (!decision || decision->outcome != Outcome::kPlaced) {
