@@ -13,6 +13,9 @@ namespace aliquot::scheduler {
 void Planner::raise_fence(JobId id) {
   const Waiting& w = waiting_.at(id);
   fence_.reset();
+  // What its queue's limit holds back needs no nodes kept for it.
+  const Result<GangDecision> now = place_gang(*scheduler_, tree_, w.job.gang);
+  if (now && now->outcome == Outcome::kPlaced) return undo(*now);
   std::vector<std::pair<Nanoseconds, JobId>> ends;
   for (const auto& [running_id, running] : running_) {
     const auto& most = running.from.job.max_runtime;

@@ -158,6 +158,15 @@ TEST(Planner, BackfillsAroundABlockedHeadButNotIntoItsPlace) {
   EXPECT_TRUE(f.submit_and_step(late, 5).empty());
 }
 
+TEST(Planner, AQueueAtItsLimitKeepsNoNodesFromOthers) {
+  Fixture f({node("a", 4)}, {queue("q", 0, 1), queue("r", 0)});
+  (void)f.submit_and_step(job(1, 1, "q"), 0);
+  (void)f.submit_and_step(job(10, 2, "r"), 0);
+  EXPECT_TRUE(f.submit_and_step(job(2, 1, "q"), 1).empty());
+  EXPECT_THAT(jobs_of(f.submit_and_step(job(11, 1, "r"), 2), ActionKind::kStart),
+              testing::ElementsAre(11));
+}
+
 TEST(Planner, AHeadIsNotStarvedByAStreamOfSmallJobs) {
   Fixture f({node("a", 4)}, {queue("q", 0)});
   for (JobId id = 1; id <= 4; ++id) (void)f.submit_and_step(job(id, 1), 0);
