@@ -156,11 +156,11 @@ TEST_F(Driver, ComputesWithItsOwnKernels) {
 
 TEST_F(Driver, TakesTheTimeThatAKernelSpins) {
   const auto start = std::chrono::steady_clock::now();
-  spin(nullptr, 30'000'000);
-  EXPECT_LT(seconds_since(start), 0.02);
+  spin(nullptr, 200'000'000);
+  EXPECT_LT(seconds_since(start), 0.15);
   EXPECT_EQ(CU(cuStreamQuery)(nullptr), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(CU(cuCtxSynchronize)(), CUDA_SUCCESS);
-  EXPECT_GE(seconds_since(start), 0.030);
+  EXPECT_GE(seconds_since(start), 0.200);
   EXPECT_EQ(CU(cuStreamQuery)(nullptr), CUDA_SUCCESS);
 }
 
@@ -173,14 +173,14 @@ TEST_F(Driver, MeasuresTimeBetweenEvents) {
   float ms = 0;
   EXPECT_EQ(CU(cuEventElapsedTime)(&ms, begin, end), CUDA_ERROR_INVALID_HANDLE);
   ASSERT_EQ(CU(cuEventRecord)(begin, nullptr), CUDA_SUCCESS);
-  spin(nullptr, 5'000'000);
+  spin(nullptr, 50'000'000);
   ASSERT_EQ(CU(cuEventRecord)(end, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuEventQuery)(end), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(CU(cuEventElapsedTime)(&ms, begin, end), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(CU(cuEventSynchronize)(end), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuEventElapsedTime)(&ms, begin, end), CUDA_SUCCESS);
-  EXPECT_GE(ms, 5.0);
-  EXPECT_LT(ms, 50.0);  // the host may be slow between the calls
+  EXPECT_GE(ms, 50.0);
+  EXPECT_LT(ms, 500.0);  // the host may be slow between the calls
   EXPECT_EQ(CU(cuEventDestroy_v2)(begin), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuEventDestroy_v2)(begin), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(CU(cuEventDestroy_v2)(end), CUDA_SUCCESS);
@@ -196,15 +196,15 @@ TEST_F(Driver, OrdersStreamsByEventsAndTheDefaultStreamWithAll) {
   const auto start = std::chrono::steady_clock::now();
   CUevent event = nullptr;
   ASSERT_EQ(CU(cuEventCreate)(&event, 0), CUDA_SUCCESS);
-  spin(one, 20'000'000);
+  spin(one, 100'000'000);
   ASSERT_EQ(CU(cuEventRecord)(event, one), CUDA_SUCCESS);
   ASSERT_EQ(CU(cuStreamWaitEvent)(two, event, 0), CUDA_SUCCESS);
-  spin(two, 20'000'000);
+  spin(two, 100'000'000);
   EXPECT_EQ(CU(cuStreamSynchronize)(apart), CUDA_SUCCESS);
-  EXPECT_LT(seconds_since(start), 0.02);
-  spin(nullptr, 20'000'000);
+  EXPECT_LT(seconds_since(start), 0.1);
+  spin(nullptr, 100'000'000);
   EXPECT_EQ(CU(cuStreamSynchronize)(nullptr), CUDA_SUCCESS);
-  EXPECT_GE(seconds_since(start), 0.060);
+  EXPECT_GE(seconds_since(start), 0.300);
   for (const CUstream stream : {one, two, apart}) {
     EXPECT_EQ(CU(cuStreamDestroy_v2)(stream), CUDA_SUCCESS);
   }
