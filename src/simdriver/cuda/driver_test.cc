@@ -317,10 +317,13 @@ TEST_F(Driver, LetsGoOfThreadsThatWaitInAContextThatIsDestroyed) {
   void* arguments[] = {&ns};
   ASSERT_EQ(launch(function, nullptr, arguments), CUDA_SUCCESS);
   std::atomic<int> result = -1;
+  std::atomic<bool> ready = false;
   std::thread waiter([&] {
     CU(cuCtxSetCurrent)(other);
+    ready = true;
     result = CU(cuCtxSynchronize)();
   });
+  while (!ready) usleep(1000);
   usleep(20000);
   EXPECT_EQ(CU(cuCtxDestroy_v2)(other), CUDA_SUCCESS);
   waiter.join();
