@@ -32,6 +32,7 @@ struct ReplayOptions {
   std::string cluster;
   std::vector<std::string> policies{std::string(kOurs)};
   std::uint64_t seed = 42;
+  std::int64_t dense = 1;
   bool inflation = false;
   std::string csv;
   std::string json;
@@ -133,11 +134,17 @@ Status write_files(const ReplayOptions& options, const replay::Report& report, s
 }
 
 Status replay_trace(const ReplayOptions& options, Invocation& invocation) {
-  const Result<replay::Trace> trace = replay::read_trace(options.trace);
+  Result<replay::Trace> trace = replay::read_trace(options.trace);
   if (!trace) return trace.error();
   if (trace->jobs.empty()) return Error{Errc::kInvalid, options.trace + ": has no jobs"};
-  const Result<Cluster> cluster = cluster_for(options);
+  Result<Cluster> cluster = cluster_for(options);
   if (!cluster) return cluster.error();
+  if (options.dense > 1) {
+    *trace = replay::condensed(*std::move(trace), options.dense);
+    cluster->assumptions.push_back(fmt::format(
+        "Jobs arrive {} times as densely as the trace says (--dense); they run as long.",
+        options.dense));
+  }
   replay::Report report{*trace, *cluster, {}};
   for (const std::string& name : options.policies) {
     ProgressBar bar(invocation.err, name);
@@ -217,6 +224,11 @@ void add_replay_command(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE|PRESETxN");
   replay->add_option("--seed", options->seed, "Of the policy random, and of --inflation")
       ->capture_default_str();
+  auto* dense = replay
+                    ->add_option("--dense", options->dense,
+                                 "Let jobs arrive N times as densely as the trace says")
+                    ->type_name("N")
+                    ->check(CLI::Range(1, 1'000'000));
   auto* csv = replay->add_option("--csv", options->csv, "Write samples over time as CSV");
   auto* json = replay->add_option("--json", options->json, "Write samples and every job's fate");
   auto* html = replay->add_option("--html", options->html, "Write a page with plots, side by side");
@@ -225,6 +237,7 @@ void add_replay_command(CLI::App& app, Invocation& invocation) {
       ->add_flag("--inflation", options->inflation,
                  "Protocol of the FGD paper on openb pods: they arrive up to 130 % of the cluster, "
                  "none leaves")
+      ->excludes(dense)
       ->excludes(csv)
       ->excludes(json)
       ->excludes(html);

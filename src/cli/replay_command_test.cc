@@ -76,6 +76,8 @@ TEST_F(ReplayCommand, LaysPoliciesSideBySideInEveryFile) {
   const std::string page = read_file(file("o.html")).value();
   for (const char* policy : {"ours", "fgd", "topology"}) EXPECT_THAT(page, HasSubstr(policy));
   EXPECT_THAT(page, HasSubstr("A preset describes no host"));
+  run({file("t.csv"), "--cluster", "a100x8", "--dense", "4", "--html", file("o.html")});
+  EXPECT_THAT(read_file(file("o.html")).value(), HasSubstr("arrive 4 times as densely"));
 }
 
 TEST_F(ReplayCommand, SaysWhatToDoAboutAPolicyOrAClusterThatIsNotThere) {

@@ -157,6 +157,13 @@ Result<Trace> read_trace(const std::filesystem::path& path) {
   return trace_of(*pods, name);
 }
 
+Trace condensed(Trace trace, std::int64_t times) {
+  if (trace.jobs.empty()) return trace;
+  const std::int64_t first = trace.jobs.front().arrival_s;
+  for (Job& job : trace.jobs) job.arrival_s = first + (job.arrival_s - first) / times;
+  return trace;
+}
+
 scheduler::WorkShape work_shape_of(const model::Request& request,
                                    const std::vector<model::NodeSpec>& nodes) {
   scheduler::WorkShape shape{request.containers[0].cpu_milli, 0, 0, request.gpu_models, 1};

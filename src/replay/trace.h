@@ -35,6 +35,10 @@ Result<Trace> parse_trace(std::string_view text, std::string_view name);
 // Invalid for the lists without times (multigpu*): the message says what they are for.
 Result<Trace> read_trace(const std::filesystem::path& path);
 
+// The same jobs arriving `times` as densely (at least 1), for a cluster that the trace would leave
+// idle; how long they run stays.
+Trace condensed(Trace trace, std::int64_t times);
+
 // The shape by which fragmentation and roll-out count a job. A share of memory is taken as the part
 // it is of the largest GPU that the job may have in `nodes`.
 scheduler::WorkShape work_shape_of(const model::Request& request,

@@ -54,6 +54,16 @@ TEST(Trace, IsSortedByArrivalAndKeepsTheOrderOfOneSecond) {
   EXPECT_EQ(trace->jobs[2].request.name, "x");
 }
 
+TEST(Trace, CondensedArrivesSoonerAndRunsAsLong) {
+  const Result<Trace> trace =
+      parse_trace(kHead + "a,100,60,0,0,0,1,0,\nb,139,60,0,0,0,1,0,\n", "t.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const Trace dense = condensed(*trace, 10);
+  EXPECT_EQ(dense.jobs[0].arrival_s, 100);
+  EXPECT_EQ(dense.jobs[1].arrival_s, 103);
+  EXPECT_EQ(dense.jobs[1].duration_s, 60);
+}
+
 TEST(Trace, PlacesEveryFaultByLineAndColumn) {
   EXPECT_EQ(said_of("a,x,60,0,0,0,1,0,"), "t.csv:2:3: arrival_s: 'x' is not a whole number");
   EXPECT_THAT(said_of("a,1,0,0,0,0,1,0,"), StartsWith("t.csv:2:5: duration_s: must be at least 1"));
