@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -112,8 +113,8 @@ std::string summary_text(const replay::Report& report) {
                std::to_string(s.waiting), std::to_string(s.refused),
                fmt::format("{:.1f} %", s.mean_used), fmt::format("{:.1f} %", s.peak_used),
                fmt::format("{:.1f} %", s.mean_fragmented),
-               replay::time_text(static_cast<std::int64_t>(s.mean_wait_s + 0.5)),
-               replay::time_text(s.p95_wait_s), replay::time_text(s.longest_wait_s)});
+               replay::time_text(std::lround(s.mean_wait_s)), replay::time_text(s.p95_wait_s),
+               replay::time_text(s.longest_wait_s)});
   }
   return fmt::format("simulated: {} jobs of {} replayed in virtual time on {} ({})\n{}",
                      report.trace.jobs.size(), report.trace.name, report.cluster.name,
@@ -140,7 +141,7 @@ Status replay_trace(const ReplayOptions& options, Invocation& invocation) {
   Result<Cluster> cluster = cluster_for(options);
   if (!cluster) return cluster.error();
   if (options.dense > 1) {
-    *trace = replay::condensed(*std::move(trace), options.dense);
+    *trace = replay::condensed(*trace, options.dense);
     cluster->assumptions.push_back(fmt::format(
         "Jobs arrive {} times as densely as the trace says (--dense); they run as long.",
         options.dense));

@@ -14,9 +14,9 @@ namespace {
 using model::Bytes;
 
 constexpr Bytes kMiB = Bytes{1} << 20;
-constexpr std::int64_t kMostCpu = 1'000'000;              // milli
-constexpr std::int64_t kMostMemory = 64 * 1024 * 1024;    // MiB
-constexpr std::int64_t kMostGpuMemory = 4 * 1024 * 1024;  // MiB
+constexpr std::int64_t kMostCpu = 1'000'000;                    // milli
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 26;     // MiB
+constexpr std::int64_t kMostGpuMemory = std::int64_t{1} << 22;  // MiB
 constexpr std::int64_t kMostSeconds = 10'000'000'000;
 constexpr int kMaxPods = 1001;  // the node descriptions of the FGD artifact
 

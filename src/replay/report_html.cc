@@ -1,5 +1,6 @@
 // Of report.h: the page.
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 
@@ -40,7 +41,8 @@ std::string decimal(double value) {
 std::string cells(const std::vector<std::string>& texts, std::string_view tag) {
   const std::string name(tag);
   std::string row = "<tr>";
-  for (const std::string& text : texts) row += "<" + name + ">" + text + "</" + name + ">";
+  for (const std::string& text : texts)
+    row.append("<").append(name).append(">").append(text).append("</").append(name).append(">");
   return row + "</tr>\n";
 }
 
@@ -51,14 +53,14 @@ std::string summary_table(const Report& report) {
                                          "th");
   for (std::size_t i = 0; i < report.timelines.size(); ++i) {
     const Summary s = summary_of(report.trace, report.timelines[i]);
-    text += cells({"<span class=\"key\" style=\"background:" + std::string(line_colour(i)) +
-                       "\"></span>" + escaped(s.policy),
-                   std::to_string(s.placed), std::to_string(s.delayed), std::to_string(s.waiting),
-                   std::to_string(s.refused), decimal(s.mean_used) + " %",
-                   decimal(s.peak_used) + " %", decimal(s.mean_fragmented) + " %",
-                   time_text(static_cast<std::int64_t>(s.mean_wait_s + 0.5)),
-                   time_text(s.p95_wait_s), time_text(s.longest_wait_s), time_text(s.took_s)},
-                  "td");
+    text +=
+        cells({"<span class=\"key\" style=\"background:" + std::string(line_colour(i)) +
+                   "\"></span>" + escaped(s.policy),
+               std::to_string(s.placed), std::to_string(s.delayed), std::to_string(s.waiting),
+               std::to_string(s.refused), decimal(s.mean_used) + " %", decimal(s.peak_used) + " %",
+               decimal(s.mean_fragmented) + " %", time_text(std::lround(s.mean_wait_s)),
+               time_text(s.p95_wait_s), time_text(s.longest_wait_s), time_text(s.took_s)},
+              "td");
   }
   return text +
          "</table>\n<p class=\"note\">Means of use and fragmentation are over time until the "

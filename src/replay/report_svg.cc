@@ -100,7 +100,8 @@ std::string path_of(const Line& line, const Scale& scale, std::string_view colou
   for (const auto& [time, value] : line.points) {
     const std::string x = number(scale.x(time));
     const std::string y = number(scale.y(value));
-    d += d.empty() ? "M" + x + " " + y : "H" + x + "V" + y;
+    const bool first = d.empty();
+    d.append(first ? "M" : "H").append(x).append(first ? " " : "V").append(y);
   }
   if (d.empty()) return "";
   return "<path class=\"line\" stroke=\"" + std::string(colour) + "\" d=\"" + d + "\"><title>" +
@@ -192,7 +193,7 @@ std::string time_text(std::int64_t seconds) {
   if (seconds == 0) return "0";
   if (seconds < 600) return number(s) + " s";
   if (seconds < 7200) return number(s / 60) + " min";
-  if (seconds < 3 * 86400) return number(s / 3600) + " h";
+  if (seconds < 259'200) return number(s / 3600) + " h";
   return number(s / 86400) + " d";
 }
 
