@@ -102,18 +102,19 @@ std::string cluster_text(const Cluster& cluster) {
 }
 
 std::vector<std::string> assumptions_of(const Report& report) {
+  // NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
   std::vector<std::string> all{
       "Replayed in virtual time: nothing ran, no GPU was used. The decisions are the scheduler's.",
-      "A job runs for its duration wherever it is placed: neither the GPU's model, nor neighbours "
-      "on "
-      "the same GPU, nor links change it.",
-      "A job that does not fit waits; whenever one leaves, all that wait are tried again in order "
-      "of "
-      "arrival. Small jobs may pass a large one for as long as they come: nothing is held back.",
+      "A job runs for its duration wherever it is placed: neither the GPU's model, nor "
+      "neighbours on the same GPU, nor links change it.",
+      "A job that does not fit waits; whenever one leaves, all that wait are tried again in "
+      "order of arrival. Small jobs may pass a large one for as long as they come: nothing is held "
+      "back.",
       "GPU use is what is promised, by the scarcer of compute and memory on each GPU, not what a "
       "program makes of it.",
       "Fragmentation is FGD's measure (USENIX ATC 2023) for this trace's own mix of jobs, all of "
       "which is known from the start; fgd and rollout decide with that mix."};
+  // NOLINTEND(bugprone-suspicious-missing-comma)
   all.insert(all.end(), report.cluster.assumptions.begin(), report.cluster.assumptions.end());
   return all;
 }
