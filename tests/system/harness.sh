@@ -10,7 +10,8 @@ unset ALIQUOT_SIM ALIQUOT_LEASE LD_PRELOAD LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES
 finish() {
   local status=$?
   trap - EXIT
-  jobs -p | xargs -r kill -KILL 2>/dev/null || true
+  # TERM, which `aliquot run` passes on: killed, it would leave its command running.
+  jobs -p | xargs -r kill -TERM 2>/dev/null || true
   wait 2>/dev/null || true
   [ "$status" = 0 ] || { echo "-- broker's log:"; tail -20 "$ALIQUOT_STATE_DIR/broker.log" 2>/dev/null; } || true
   "$aliquot" sim down --all >/dev/null 2>&1 || true
