@@ -26,7 +26,8 @@ struct Invocation {
 // A command registers its subcommand, options and callback; the callback runs after parsing.
 using AddCommand = void (*)(CLI::App& app, Invocation& invocation);
 
-// Says "aliquot COMMAND: message" and makes the invocation fail.
+// Says "aliquot COMMAND: message" and makes the invocation fail; what was asked for wrongly
+// (Errc::kInvalid) is a usage error.
 void fail(Invocation& invocation, std::string_view command, const Error& error);
 
 }  // namespace aliquot::cli

@@ -8,7 +8,7 @@ namespace {
 std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
   std::vector<const CLI::App*> shown;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!sub->get_group().empty()) shown.push_back(sub);
+    if (!sub->get_group().empty() && !sub->get_name().empty()) shown.push_back(sub);
   return shown;
 }
 
@@ -19,6 +19,15 @@ std::string words_of(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) add("--" + name);
   return words;
+}
+
+// "'run' | 'sim' | 'sim up' | ...": the words that name a command; others are options' values.
+void add_paths(std::string& paths, const CLI::App& app, const std::string& path) {
+  for (const CLI::App* sub : shown_subcommands(app)) {
+    const std::string name = path.empty() ? sub->get_name() : path + ' ' + sub->get_name();
+    paths += (paths.empty() ? "'" : " | '") + name + "'";
+    add_paths(paths, *sub, name);
+  }
 }
 
 void add_cases(std::string& script, const CLI::App& app, const std::string& path) {
@@ -56,12 +65,19 @@ void add_man_section(std::string& page, const CLI::App& app, const std::string& 
 }  // namespace
 
 std::string bash_completion(const CLI::App& app) {
+  std::string paths;
+  add_paths(paths, app, "");
   std::string script =
       "# bash completion for aliquot: eval \"$(aliquot completion bash)\"\n"
       "_aliquot() {\n"
       "  local path='' word words=''\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case $word in --) return ;; -*) ;; [a-z]*) path=\"${path:+$path }$word\" ;; esac\n"
+      "    case $word in --) return ;; esac\n"
+      "    case \"${path:+$path }$word\" in\n"
+      "      " +
+      paths +
+      ") path=\"${path:+$path }$word\" ;;\n"
+      "    esac\n"
       "  done\n"
       "  case $path in\n";
   add_cases(script, app, "");

@@ -22,11 +22,16 @@ Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
   for (std::size_t i = 0; i < gpus->size(); ++i) {
     const inventory::NvmlGpu& gpu = (*gpus)[i];
     const auto state = nvml_->state(static_cast<unsigned>(i));
-    if (!state) return state.error();
     broker::ProbedGpu row;
     row.uuid = gpu.uuid;
     row.name = gpu.name;
     row.bus_id = gpu.bus_id;
+    if (!state) {
+      // It keeps its place in the order but has no room; the others are served.
+      row.name += " (" + state.error().message + ")";
+      probed.push_back(std::move(row));
+      continue;
+    }
     // The driver's own part is nobody's to share.
     row.total_bytes = state->memory.total_bytes - state->memory.reserved_bytes;
     row.free_bytes = state->memory.free_bytes;

@@ -4,5 +4,7 @@
 
 int main(int argc, char** argv) {
   aliquot::cli::Invocation invocation{std::cout, std::cerr, {argv, argv + argc}};
-  return aliquot::cli::run_program(invocation);
+  const int status = aliquot::cli::run_program(invocation);
+  // What could not be written was not said.
+  return std::cout.flush() ? status : 1;
 }

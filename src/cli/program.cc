@@ -30,12 +30,12 @@ constexpr std::array kCommands{
 
 void fail(Invocation& invocation, std::string_view command, const Error& error) {
   invocation.err << "aliquot " << command << ": " << error.message << '\n';
-  invocation.status = 1;
+  invocation.status = error.code == Errc::kInvalid ? kUsageError : 1;
 }
 
 void add_commands(CLI::App& app, Invocation& invocation) {
   app.name("aliquot");
-  app.description("Shares GPUs: hard memory limits, compute shares, placement.");
+  app.description("Shares GPUs: hard memory limits, placement by topology, simulated machines.");
   app.set_version_flag("--version", ALIQUOT_VERSION);
   app.require_subcommand(1);
   for (const AddCommand add : kCommands) add(app, invocation);

@@ -134,7 +134,10 @@ Result<inventory::Driver> driver_for(const RunOptions& options, PassingMachine& 
 
 // Whether the command can be contained; says so when it cannot.
 bool containment(const Run& run) {
-  if (run.options.cooperative) return false;
+  if (run.options.cooperative) {
+    run.say("cooperative limits only: asked for");
+    return false;
+  }
   const Status possible = tenant_namespace_possible();
   if (!possible) run.say("cooperative limits only: " + possible.error().message);
   return possible.has_value();
@@ -186,16 +189,30 @@ Result<int> run_in_lease(const Run& run) {
 void add_run_command(CLI::App& app, Invocation& invocation) {
   CLI::App* run = app.add_subcommand("run", "Run a command in a share of one or more GPUs");
   auto options = std::make_shared<RunOptions>();
-  run->add_option("--sim", options->sim, "Running simulated machine, or a preset to start for this")
-      ->type_name("NAME|PRESET");
-  run->add_option("--gpu", options->share.gpu, "GPUs by index or UUID, each with its own memory")
-      ->type_name("GPU[:MEMORY],...");
-  run->add_option("--gpus", options->share.gpus, "The best N GPUs")->type_name("N");
-  run->add_option("--memory", options->share.memory, "Memory limit on each GPU (4GiB, 25%)")
-      ->type_name("QTY");
-  auto* name = run->add_option("--name", options->name, "Name of the new lease");
+  const CLI::Validator given([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
+  auto* sim = run->add_option("--sim", options->sim,
+                              "Running simulated machine, or a preset to start for this")
+                  ->type_name("NAME|PRESET")
+                  ->check(given);
+  auto* gpu = run->add_option("--gpu", options->share.gpu,
+                              "GPUs by index or UUID, each with its own memory")
+                  ->type_name("GPU[:MEMORY],...")
+                  ->check(given);
+  auto* gpus = run->add_option("--gpus", options->share.gpus, "The best N GPUs")
+                   ->type_name("N")
+                   ->check(CLI::Range(1u, wire::kMaxGpus));
+  auto* memory =
+      run->add_option("--memory", options->share.memory, "Memory limit on each GPU (4GiB, 25%)")
+          ->type_name("QTY")
+          ->check(given);
+  auto* name = run->add_option("--name", options->name, "Name of the new lease")->check(given);
   run->add_option("--lease", options->lease, "Join this lease instead of making one")
-      ->excludes(name);
+      ->check(given)
+      ->excludes(name)
+      ->excludes(sim)
+      ->excludes(gpu)
+      ->excludes(gpus)
+      ->excludes(memory);
   run->add_flag("--wait", options->wait, "Wait for room instead of being refused");
   run->add_flag("--cooperative", options->cooperative, "Preload only, no mount namespace");
   run->add_flag("-q,--quiet", options->quiet, "Do not say which driver and lease it is");
@@ -205,6 +222,10 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
     const std::vector<std::string> command = run->remaining();
     if (command.empty())
       return fail(invocation, "run", {Errc::kInvalid, "no command; write: aliquot run -- COMMAND"});
+    // The first word that is no option of ours begins the command: a mistyped option would.
+    if (command.front().starts_with('-'))
+      return fail(invocation, "run",
+                  {Errc::kInvalid, "there is no option " + command.front() + " (see run --help)"});
     const auto status = run_in_lease({*options, command, invocation.err});
     if (!status) return fail(invocation, "run", status.error());
     invocation.status = *status;

@@ -5,6 +5,7 @@
 
 #include "cli/smi_view.h"
 #include "cli/surroundings.h"
+#include "cli/tenant_namespace.h"
 
 namespace aliquot::cli {
 namespace {
@@ -25,7 +26,10 @@ Result<Source> source_of(const std::string& sim) {
   if (inside_lease()) {
     const auto library = share_library("libnvidia-ml.so.1");
     if (!library) return library.error();
-    return Source{*library, "share"};
+    std::error_code code;
+    const bool simulated =
+        std::filesystem::exists(std::filesystem::path(kTenantDriver) / "machine.json", code);
+    return Source{*library, simulated ? "share of a simulated machine" : "share"};
   }
   const auto driver = inventory::choose_driver(driver_question(sim));
   if (!driver) return driver.error();
@@ -42,8 +46,11 @@ Result<SmiMachine> look(const Source& source) {
   SmiMachine machine{*std::move(system), source.title, {}};
   for (unsigned i = 0; i < gpus->size(); ++i) {
     auto state = (*nvml)->state(i);
-    if (!state) return state.error();
-    machine.gpus.push_back({i, (*gpus)[i], *std::move(state)});
+    // One GPU that does not answer must not hide the others.
+    if (state)
+      machine.gpus.push_back({i, (*gpus)[i], *std::move(state), ""});
+    else
+      machine.gpus.push_back({i, (*gpus)[i], {}, state.error().message});
   }
   return machine;
 }

@@ -20,7 +20,9 @@ std::string text_of(const std::optional<Value>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
-std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20); }
+std::string mib(const SmiGpu& gpu, std::uint64_t bytes) {
+  return gpu.trouble.empty() ? std::to_string(bytes >> 20) : "";
+}
 
 std::string watts(const std::optional<unsigned>& milliwatts) {
   return milliwatts ? fmt::format("{:.2f}", *milliwatts / 1000.0) : "";
@@ -64,13 +66,13 @@ constexpr std::array kFields{
     Field{"gpu_uuid", "", [](const Machine&, const Gpu& g) { return g.gpu.uuid; }},
     Field{"index", "", [](const Machine&, const Gpu& g) { return std::to_string(g.index); }},
     Field{"memory.free", "MiB",
-          [](const Machine&, const Gpu& g) { return mib(g.state.memory.free_bytes); }},
+          [](const Machine&, const Gpu& g) { return mib(g, g.state.memory.free_bytes); }},
     Field{"memory.reserved", "MiB",
-          [](const Machine&, const Gpu& g) { return mib(g.state.memory.reserved_bytes); }},
+          [](const Machine&, const Gpu& g) { return mib(g, g.state.memory.reserved_bytes); }},
     Field{"memory.total", "MiB",
-          [](const Machine&, const Gpu& g) { return mib(g.state.memory.total_bytes); }},
+          [](const Machine&, const Gpu& g) { return mib(g, g.state.memory.total_bytes); }},
     Field{"memory.used", "MiB",
-          [](const Machine&, const Gpu& g) { return mib(g.state.memory.used_bytes); }},
+          [](const Machine&, const Gpu& g) { return mib(g, g.state.memory.used_bytes); }},
     Field{"mig.mode.current", "", [](const Machine&, const Gpu& g) { return on_off(g.state.mig); }},
     Field{"name", "", [](const Machine&, const Gpu& g) { return g.gpu.name; }},
     Field{"pci.bus_id", "", [](const Machine&, const Gpu& g) { return g.gpu.bus_id; }},

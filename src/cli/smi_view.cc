@@ -74,7 +74,8 @@ Json gpu_json(const SmiGpu& row) {
       .set("temperature_c", optional_json(row.state.temperature_c))
       .set("power_mw", optional_json(row.state.power_mw))
       .set("power_limit_mw", optional_json(row.state.power_limit_mw))
-      .set("processes", processes);
+      .set("processes", processes)
+      .set("trouble", row.trouble.empty() ? Json() : Json(row.trouble));
 }
 
 }  // namespace
@@ -95,10 +96,12 @@ std::string smi_table(const SmiMachine& machine) {
   Table processes({{"GPU", right}, {"PID", right}, {"TYPE"}, {"USED", right}, {"PROGRAM"}});
   for (const SmiGpu& row : machine.gpus) {
     const auto& memory = row.state.memory;
+    const auto mib = [&](std::uint64_t bytes) {
+      return row.trouble.empty() ? fmt::format("{}MiB", bytes / kMiB) : std::string("-");
+    };
     gpus.add({std::to_string(row.index), row.gpu.name.substr(0, 24),
-              row.gpu.bus_id.substr(row.gpu.bus_id.find(':') + 1),
-              fmt::format("{}MiB", memory.used_bytes / kMiB),
-              fmt::format("{}MiB", memory.total_bytes / kMiB), or_dash(row.state.gpu_percent, "%"),
+              row.gpu.bus_id.substr(row.gpu.bus_id.find(':') + 1), mib(memory.used_bytes),
+              mib(memory.total_bytes), or_dash(row.state.gpu_percent, "%"),
               watts(row.state.power_mw), or_dash(row.state.temperature_c, "C")});
     for (const auto& process : row.state.processes)
       processes.add({std::to_string(row.index), std::to_string(process.pid),
@@ -107,6 +110,8 @@ std::string smi_table(const SmiMachine& machine) {
                      program_of(process.pid)});
   }
   text += gpus.text();
+  for (const SmiGpu& row : machine.gpus)
+    if (!row.trouble.empty()) text += fmt::format("GPU {}: {}\n", row.index, row.trouble);
   text += processes.empty() ? "no process uses a GPU\n" : '\n' + processes.text();
   return text;
 }

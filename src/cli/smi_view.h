@@ -13,6 +13,7 @@ struct SmiGpu {
   unsigned index = 0;
   inventory::NvmlGpu gpu;
   inventory::NvmlState state;
+  std::string trouble;  // why the state is not known; empty: it is
 };
 
 struct SmiMachine {

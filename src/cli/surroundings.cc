@@ -56,6 +56,13 @@ Result<broker::Client> broker_client() {
   return broker::Client::start_or_connect(state_directory(), {program->string(), "broker"});
 }
 
-Result<broker::Client> running_broker() { return broker::Client::connect(state_directory()); }
+Result<broker::Client> running_broker() {
+  auto broker = broker::Client::connect(state_directory());
+  if (broker || broker.error().code != Errc::kUnavailable) return broker;
+  return Error{Errc::kUnavailable, inside_lease()
+                                       ? "not from inside a lease"
+                                       : "no broker runs in " + state_directory().string() +
+                                             ", so there is no lease (aliquot run makes one)"};
+}
 
 }  // namespace aliquot::cli
