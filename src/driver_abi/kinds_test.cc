@@ -52,7 +52,7 @@ TEST(Kinds, NothingThatCostsDeviceMemoryIsPassed) {
                                        "cuMipmappedArray(Create|Destroy)",
                                        "cuArrayDestroy",
                                        "cuArrayGetMemoryRequirements",
-                                       "cuIpc(Open|Close)MemHandle.*",
+                                       "cuIpc(Get|Open|Close)MemHandle.*",
                                        "cuImportExternalMemory",
                                        "cuExternalMemoryGetMapped.*",
                                        "cuDestroyExternalMemory",

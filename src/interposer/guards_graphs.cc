@@ -20,23 +20,28 @@ std::uint64_t name_of_part(CUgraphExec graph, unsigned gpu) {
   return name_of(graph) + gpu * 0x1'0000'0000'0000ull;  // above every address of a process
 }
 
-// The nodes of a graph, in memory of their own.
+// The nodes of a graph, in memory of their own; result() says whether these are all.
 class Nodes {
  public:
-  explicit Nodes(CUgraph graph) {
-    if (real::cuGraphGetNodes(graph, nullptr, &count_) != CUDA_SUCCESS || count_ == 0) return;
+  explicit Nodes(CUgraph graph) : result_(real::cuGraphGetNodes(graph, nullptr, &count_)) {
+    if (result_ != CUDA_SUCCESS || count_ == 0) return;
     bytes_ = count_ * sizeof(CUgraphNode);
     void* memory =
         mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
+    if (memory == MAP_FAILED) {
+      result_ = CUDA_ERROR_OUT_OF_MEMORY;
+      return;
+    }
     nodes_ = static_cast<CUgraphNode*>(memory);
-    if (real::cuGraphGetNodes(graph, nodes_, &count_) != CUDA_SUCCESS) count_ = 0;
+    result_ = real::cuGraphGetNodes(graph, nodes_, &count_);
+    if (result_ != CUDA_SUCCESS) count_ = 0;
   }
   ~Nodes() {
     if (nodes_ != nullptr) munmap(nodes_, bytes_);
   }
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
+  CUresult result() const { return result_; }
   const CUgraphNode* begin() const { return nodes_; }
   const CUgraphNode* end() const { return nodes_ != nullptr ? nodes_ + count_ : nullptr; }
 
@@ -44,32 +49,44 @@ class Nodes {
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;
   CUgraphNode* nodes_ = nullptr;
+  CUresult result_;
 };
 
 struct Needs {
   std::uint64_t bytes[wire::kMaxGpus] = {};
-  CUresult result = CUDA_SUCCESS;
 };
 
-void add_needs(CUgraph graph, Needs& needs, unsigned depth) {
-  constexpr unsigned kDeepest = 16;
-  if (depth > kDeepest) return;
-  for (const CUgraphNode node : Nodes(graph)) {
-    CUgraphNodeType type = 0;
-    if (real::cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) continue;
-    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
-      CUgraph child = nullptr;
-      if (real::cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
-        add_needs(child, needs, depth + 1);
-    }
-    CUDA_MEM_ALLOC_NODE_PARAMS params{};
-    if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-        real::cuGraphMemAllocNodeGetParams(node, &params) != CUDA_SUCCESS)
-      continue;
-    const unsigned gpu = gpu_of(params.pool.location);
-    if (gpu == kForeignGpu) needs.result = CUDA_ERROR_INVALID_DEVICE;
-    if (gpu < wire::kMaxGpus) needs.bytes[gpu] += round_up(params.bytes, kBlockGranule);
+CUresult add_needs(CUgraph graph, Needs& needs, unsigned depth);
+
+CUresult add_needs_of_node(CUgraphNode node, Needs& needs, unsigned depth) {
+  CUgraphNodeType type = 0;
+  CUresult result = real::cuGraphNodeGetType(node, &type);
+  if (result != CUDA_SUCCESS) return result;
+  if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    CUgraph child = nullptr;
+    result = real::cuGraphChildGraphNodeGetGraph(node, &child);
+    return result == CUDA_SUCCESS ? add_needs(child, needs, depth + 1) : result;
   }
+  if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return CUDA_SUCCESS;
+  CUDA_MEM_ALLOC_NODE_PARAMS params{};
+  result = real::cuGraphMemAllocNodeGetParams(node, &params);
+  if (result != CUDA_SUCCESS) return result;
+  const unsigned gpu = gpu_of(params.pool.location);
+  if (gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
+  if (gpu < wire::kMaxGpus) needs.bytes[gpu] += round_up(params.bytes, kBlockGranule);
+  return CUDA_SUCCESS;
+}
+
+// What cannot be looked at is not instantiated: it would be uncharged. Nobody nests deeper by hand,
+// and each level costs stack of a thread that is not ours.
+CUresult add_needs(CUgraph graph, Needs& needs, unsigned depth) {
+  constexpr unsigned kDeepest = 16;
+  if (depth > kDeepest) return CUDA_ERROR_NOT_SUPPORTED;
+  const Nodes nodes(graph);
+  CUresult result = nodes.result();
+  for (const CUgraphNode node : nodes)
+    if (result == CUDA_SUCCESS) result = add_needs_of_node(node, needs, depth);
+  return result;
 }
 
 // The parts of an instantiated graph, taken out before the driver ends it.
@@ -127,8 +144,8 @@ bool keep_needs(CUgraphExec graph, const Needs& needs) {
 template <class Call>
 CUresult instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   Needs needs;
-  add_needs(graph, needs, 0);
-  if (needs.result != CUDA_SUCCESS) return needs.result;
+  const CUresult known = add_needs(graph, needs, 0);
+  if (known != CUDA_SUCCESS) return known;
   if (!reserve_needs(needs)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUgraphExec made = nullptr;
   const CUresult result = call(out != nullptr ? &made : nullptr);

@@ -109,6 +109,18 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_in
   });
 }
 
+// Who opens the handle keeps the memory beyond our cuMemFree, and no call of ours sees when: it
+// stays charged until this process ends. Forgotten here, it is nothing that a free could give back.
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  const CUresult result = real::cuIpcGetMemHandle(handle, address);
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  if (result == CUDA_SUCCESS &&
+      real::cuMemGetAddressRange_v2(&base, &size, address) == CUDA_SUCCESS)
+    held_pointers().take(base);
+  return result;
+}
+
 CUresult cuMemFree(CUdeviceptr_v1 address) {
   return release(address, [&] { return real::cuMemFree(address); });
 }

@@ -148,6 +148,18 @@ TEST_F(Graphs, WhatTheDriverKeepsAfterThemStaysChargedUntilTrimmed) {
   EXPECT_EQ(share_.used(), 0u);
 }
 
+TEST_F(Graphs, WhatCannotBeLookedAtIsNotInstantiated) {
+  const CUgraph graph = graph_with(4 * kMiB);
+  for (const char* call :
+       {"cuGraphGetNodes", "cuGraphNodeGetType", "cuGraphMemAllocNodeGetParams"}) {
+    share_.fake.fail[call] = CUDA_ERROR_UNKNOWN;
+    EXPECT_EQ(cuGraphInstantiateWithFlags(&instance_, graph, 0), CUDA_ERROR_UNKNOWN) << call;
+    share_.fake.fail.erase(call);
+  }
+  EXPECT_EQ(share_.fake.calls["cuGraphInstantiateWithFlags"], 0u);
+  EXPECT_EQ(share_.kind(Kind::kGraph), 0u);
+}
+
 TEST_F(Graphs, AreRefusedAboveTheLimitAndRolledBack) {
   EXPECT_EQ(cuGraphInstantiateWithFlags(&instance_, graph_with(65 * kMiB), 0),
             CUDA_ERROR_OUT_OF_MEMORY);

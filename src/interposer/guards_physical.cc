@@ -67,6 +67,13 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return result;
 }
 
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
+  const CUresult result = real::cuMemExportToShareableHandle(shareable, handle, type, flags);
+  if (result == CUDA_SUCCESS) physical::exported(handle);
+  return result;
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   const CUresult result = real::cuMemRetainAllocationHandle(handle, address);
   if (result == CUDA_SUCCESS) physical::retained(*handle, name_of(address));

@@ -39,6 +39,24 @@ TEST_F(PhysicalMemory, IsChargedWhereThePropertiesSayWhateverContextIsCurrent) {
   EXPECT_EQ(share_.kind(Kind::kVmm, 1), 4 * kMiB);
 }
 
+// Released by its maker it lives on with whoever imported it.
+TEST_F(PhysicalMemory, OnceExportedStaysChargedAfterItsRelease) {
+  const CUmemGenericAllocationHandle handle = create(4 * kMiB);
+  int descriptor = -1;
+  ASSERT_EQ(cuMemExportToShareableHandle(&descriptor, handle, 1, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), 4 * kMiB);
+}
+
+TEST_F(PhysicalMemory, AnExportThatFailsChangesNothing) {
+  const CUmemGenericAllocationHandle handle = create(4 * kMiB);
+  int descriptor = -1;
+  share_.fake.fail["cuMemExportToShareableHandle"] = CUDA_ERROR_UNKNOWN;
+  ASSERT_EQ(cuMemExportToShareableHandle(&descriptor, handle, 1, 0), CUDA_ERROR_UNKNOWN);
+  ASSERT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), 0u);
+}
+
 TEST_F(PhysicalMemory, OnTheHostCostsNothing) {
   CUmemGenericAllocationHandle handle = 0;
   for (const int type : {CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,

@@ -107,6 +107,12 @@ bool add(Reservation& reservation, Handle handle) {
   return true;
 }
 
+void exported(Handle handle) {
+  const Holding holding(lock);
+  const Allocation at = find(handle);
+  if (at != kNone) ++records[at].uses;  // never ended
+}
+
 Allocation release_begins(Handle handle) {
   const Holding holding(lock);
   const Allocation at = find(handle);

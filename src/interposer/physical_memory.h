@@ -27,6 +27,10 @@ inline constexpr std::uint64_t kEverywhere = ~0ull;
 // cannot end meanwhile, and its handle may already be somebody else's.
 using Allocation = std::uint32_t;
 
+// The handle was exported. Who imports it, here or in another process, keeps the memory, and no
+// call of ours sees when the last one lets go: it stays charged until this process ends.
+void exported(Handle handle);
+
 // Around the driver's release of a handle.
 [[nodiscard]] Allocation release_begins(Handle handle);
 void release_failed(Allocation allocation, Handle handle);

@@ -181,6 +181,13 @@ FAKE CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   }
   return CUDA_SUCCESS;
 }
+FAKE CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
+                                           CUmemAllocationHandleType, unsigned long long) {
+  ENTER(cuMemExportToShareableHandle);
+  if (!all.physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<int*>(shareable) = 7;
+  return CUDA_SUCCESS;
+}
 FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   ENTER(cuMemRetainAllocationHandle);
   const auto found = all.mappings.find(key(address));
