@@ -6,6 +6,7 @@
 
 #include "cli/completion_command.h"
 #include "cli/program.h"
+#include "cli/ps_command.h"
 #include "cli/table.h"
 
 namespace aliquot::cli {
@@ -56,6 +57,18 @@ TEST(ManPage, DescribesEveryOptionAndEscapesDashes) {
   std::string memory;
   app.add_subcommand("run", "Runs it")->add_option("--memory", memory, "The limit");
   EXPECT_THAT(man_page(app), HasSubstr(".SS aliquot run\nRuns it\n.TP\n.B \\-\\-memory"));
+}
+
+TEST(Ps, NamesALeaseThatHoldsWellMoreThanIsCharged) {
+  broker::LeaseRow lease;
+  lease.name = "web";
+  lease.gpus.resize(1);
+  lease.gpus[0].used_bytes = 4 * model::kGiB;
+  lease.gpus[0].unaccounted_bytes = static_cast<std::int64_t>(100 * model::kMiB);
+  EXPECT_EQ(unaccounted_text({lease}), "");
+  lease.gpus[0].unaccounted_bytes = static_cast<std::int64_t>(2 * model::kGiB);
+  EXPECT_EQ(unaccounted_text({lease}),
+            "lease web holds 2GiB of GPU 0 beyond what is charged to it\n");
 }
 
 TEST(Table, AlignsNumbersRightAndTrimsLineEnds) {

@@ -85,6 +85,7 @@ Status show(bool json, Invocation& invocation) {
     return {};
   }
   invocation.out << (leases.empty() ? "no lease\n" : lease_table(leases));
+  invocation.out << unaccounted_text(leases);
   for (const broker::BypassRow& row : bypasses)
     invocation.out << "process " << row.pid << " of lease " << row.lease << " uses "
                    << model::memory_text(row.bytes) << " of GPU " << row.index
@@ -111,6 +112,21 @@ std::string lease_table(const std::vector<LeaseRow>& leases) {
                  std::to_string(usage.refusals), std::to_string(lease.processes),
                  std::string(state_text(lease.state))});
   return table.text();
+}
+
+std::string unaccounted_text(const std::vector<LeaseRow>& leases) {
+  // The driver's own rounding: 2 MiB blocks, modules' variables, stacks (docs/what-is-charged.md).
+  constexpr std::uint64_t kOrdinary = 256 * model::kMiB;
+  std::string text;
+  for (const LeaseRow& lease : leases)
+    for (const UsageRow& usage : lease.gpus) {
+      if (usage.unaccounted_bytes <= 0) continue;
+      const auto beyond = static_cast<std::uint64_t>(usage.unaccounted_bytes);
+      if (beyond <= kOrdinary + usage.used_bytes / 10) continue;
+      text += "lease " + lease.name + " holds " + model::memory_text(beyond) + " of GPU " +
+              std::to_string(usage.index) + " beyond what is charged to it\n";
+    }
+  return text;
 }
 
 std::string lease_json(const std::vector<LeaseRow>& leases,

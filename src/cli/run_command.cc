@@ -36,19 +36,6 @@ struct Run {
   }
 };
 
-// Where the tenant's own view of the driver lies: the grant names these paths.
-void name_driver_paths(const inventory::Driver& driver, bool contained,
-                       broker::LeaseRequest& request) {
-  const fs::path shown = kTenantDriver;
-  const auto path_of = [&](const fs::path& library) {
-    if (!contained) return library.string();
-    return (driver.simulated() ? shown / "lib" / library.filename() : shown / library.filename())
-        .string();
-  };
-  request.real_libcuda = path_of(driver.libcuda);
-  request.real_libnvidia_ml = path_of(driver.libnvidia_ml);
-}
-
 Result<broker::LeaseGrant> obtain_lease(const Run& run, const inventory::Driver& driver,
                                         bool contained, broker::Client& broker) {
   if (!run.options.lease.empty()) return broker.join_lease(run.options.lease);
@@ -59,7 +46,9 @@ Result<broker::LeaseGrant> obtain_lease(const Run& run, const inventory::Driver&
   request.name = run.options.name;
   request.shares = *std::move(shares);
   request.wait = run.options.wait;
-  name_driver_paths(driver, contained, request);
+  // Where the interposer finds the driver behind it: the tenant's own view.
+  request.real_libcuda = contained ? kTenantLibcuda : driver.libcuda.string();
+  request.real_libnvidia_ml = contained ? kTenantLibnvidiaMl : driver.libnvidia_ml.string();
   return broker.create_lease(request);
 }
 
@@ -70,10 +59,9 @@ TenantView view_of(const inventory::Driver& driver, const broker::LeaseGrant& le
   view.library = libraries / "libaliquot.so";
   view.state_directory = state_directory();
   view.loader_cache = state_directory() / "ld.so.cache";
-  if (driver.simulated())
-    view.simulated_machine = driver.machine_directory;
-  else
-    view.driver_files = {driver.libcuda, driver.libnvidia_ml};
+  view.libcuda = driver.libcuda;
+  view.libnvidia_ml = driver.libnvidia_ml;
+  view.simulated_machine = driver.machine_directory;
   return view;
 }
 

@@ -140,51 +140,61 @@ Status make_tenant_root() {
 
 // All that is shown, taken before anything is hidden.
 struct Sources {
-  UniqueFd lease, library, machine, loader_cache, cache_directory;
-  std::vector<UniqueFd> driver_files;
+  UniqueFd lease, library, libcuda, libnvidia_ml, loader_cache, cache_directory;
+  UniqueFd socket, machine_json;  // of a simulated machine
 };
+
+Status take_into(UniqueFd& place, const fs::path& what) {
+  Result<UniqueFd> tree = take(what);
+  if (!tree) return tree.error();
+  place = *std::move(tree);
+  return {};
+}
 
 Result<Sources> take_sources(const TenantView& view) {
   Sources sources;
-  Result<UniqueFd> lease = take(view.lease);
-  if (!lease) return lease.error();
-  if (const Status locked = make_read_only(*lease); !locked) return locked.error();
-  Result<UniqueFd> library = take(view.library);
-  if (!library) return library.error();
-  sources.lease = *std::move(lease);
-  sources.library = *std::move(library);
+  std::vector<std::pair<UniqueFd*, fs::path>> wanted{{&sources.lease, view.lease},
+                                                     {&sources.library, view.library},
+                                                     {&sources.libcuda, view.libcuda},
+                                                     {&sources.libnvidia_ml, view.libnvidia_ml}};
   if (!view.simulated_machine.empty()) {
-    Result<UniqueFd> machine = take(view.simulated_machine);
-    if (!machine) return machine.error();
-    sources.machine = *std::move(machine);
+    wanted.emplace_back(&sources.socket, view.simulated_machine / "socket");
+    wanted.emplace_back(&sources.machine_json, view.simulated_machine / "machine.json");
   }
-  for (const fs::path& file : view.driver_files) {
-    Result<UniqueFd> tree = take(file);
-    if (!tree) return tree.error();
-    sources.driver_files.push_back(*std::move(tree));
-  }
+  for (const auto& [place, path] : wanted)
+    if (const Status taken = take_into(*place, path); !taken) return taken.error();
+  if (const Status locked = make_read_only(sources.lease); !locked) return locked.error();
   if (Result<UniqueFd> cache = take(view.loader_cache)) sources.loader_cache = *std::move(cache);
   sources.cache_directory =
       UniqueFd(::open(view.loader_cache.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   return sources;
 }
 
-Status show_library_and_driver(const TenantView& view, Sources& sources) {
+Status show_library(Sources& sources) {
   const fs::path lib = fs::path(kTenantRoot) / "lib";
   if (const Status made = make_directory(lib); !made) return made;
   if (const Status shown = place_file(std::move(sources.library), kTenantLibrary); !shown)
     return shown;
   for (const char* name : kDriverNames)
     if (const Status shown = place_file(take(kTenantLibrary), lib / name); !shown) return shown;
-  if (const Status made = make_directory(kTenantDriver); !made) return made;
-  if (sources.machine) return place(std::move(sources.machine), kTenantDriver);
-  for (std::size_t i = 0; i < sources.driver_files.size(); ++i) {
-    const fs::path& file = view.driver_files[i];
-    const fs::path kept = fs::path(kTenantDriver) / file.filename();
-    if (const Status shown = place_file(std::move(sources.driver_files[i]), kept); !shown)
-      return shown;
-    if (const Status replaced = place(take(kTenantLibrary), file); !replaced) return replaced;
+  return {};
+}
+
+Status show_driver(const TenantView& view, Sources& sources) {
+  const fs::path driver = kTenantDriver;
+  for (const fs::path& directory : {driver, fs::path(kTenantLibcuda).parent_path()})
+    if (const Status made = make_directory(directory); !made) return made;
+  std::vector<std::pair<UniqueFd*, fs::path>> shown{{&sources.libcuda, kTenantLibcuda},
+                                                    {&sources.libnvidia_ml, kTenantLibnvidiaMl}};
+  if (!view.simulated_machine.empty()) {
+    shown.emplace_back(&sources.socket, driver / "socket");
+    shown.emplace_back(&sources.machine_json, driver / "machine.json");
   }
+  for (const auto& [tree, path] : shown)
+    if (const Status placed = place_file(std::move(*tree), path); !placed) return placed;
+  if (!view.simulated_machine.empty()) return {};  // its own directory is hidden
+  for (const fs::path& file : {view.libcuda, view.libnvidia_ml})
+    if (const Status replaced = place(take(kTenantLibrary), file); !replaced) return replaced;
   return {};
 }
 
@@ -260,7 +270,8 @@ Status enter_tenant_namespace(const TenantView& view) {
   Result<Sources> sources = take_sources(view);
   if (!sources) return sources.error();
   if (const Status made = make_tenant_root(); !made) return made;
-  if (const Status shown = show_library_and_driver(view, *sources); !shown) return shown;
+  if (const Status shown = show_library(*sources); !shown) return shown;
+  if (const Status shown = show_driver(view, *sources); !shown) return shown;
   if (const Status made = make_directory(kTenantLease); !made) return made;
   if (const Status shown = place(std::move(sources->lease), kTenantLease); !shown) return shown;
   if (const Status shown = show_loader_files(*sources); !shown) return shown;

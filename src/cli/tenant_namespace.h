@@ -2,7 +2,8 @@
 //
 // Inside it, /run/aliquot is a small tree of its own, read-only:
 //   lease/   the tenant's lease directory        lib/     libaliquot.so under every driver name
-//   driver/  the driver behind it                ld.so.cache, ld.so.preload, bound over /etc
+//   driver/  the driver behind it, by other names so that no search path finds it
+//   ld.so.cache, ld.so.preload, bound over /etc
 // Everything else of ours (the state directory with other leases and the broker) is hidden. What
 // each piece closes, and what it does not, stands in docs/security.md.
 //
@@ -24,16 +25,19 @@ inline constexpr const char* kTenantRoot = "/run/aliquot";
 inline constexpr const char* kTenantLease = "/run/aliquot/lease";
 inline constexpr const char* kTenantLibrary = "/run/aliquot/lib/libaliquot.so";
 inline constexpr const char* kTenantDriver = "/run/aliquot/driver";
+inline constexpr const char* kTenantLibcuda = "/run/aliquot/driver/behind/cuda";
+inline constexpr const char* kTenantLibnvidiaMl = "/run/aliquot/driver/behind/nvidia-ml";
 
 struct TenantView {
   std::filesystem::path lease;            // shown at kTenantLease
   std::filesystem::path library;          // libaliquot.so
   std::filesystem::path state_directory;  // hidden whole
 
-  // A simulated machine's directory, shown whole at kTenantDriver.
-  std::filesystem::path simulated_machine;
-  // Or the files of a real driver: each is shown at kTenantDriver/NAME and replaced where it lies.
-  std::vector<std::filesystem::path> driver_files;
+  // The driver's two libraries; of a real driver, each is also replaced where it lies.
+  std::filesystem::path libcuda;
+  std::filesystem::path libnvidia_ml;
+  // Of a simulated machine: what its libraries look for beside their directory is shown too.
+  std::filesystem::path simulated_machine;  // empty: a real driver
 
   // A loader cache named ld.so.cache that knows kTenantRoot/lib; the first tenant makes it.
   std::filesystem::path loader_cache;

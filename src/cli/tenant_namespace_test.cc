@@ -28,13 +28,17 @@ class TenantNamespace : public testing::Test {
     for (const char* sub : {"state/leases/a", "state/sim/m/lib", "real"})
       fs::create_directories(dir_ / sub);
     ASSERT_TRUE(write_file_atomically(dir_ / "state/leases/a/grant", "granted"));
-    ASSERT_TRUE(write_file_atomically(dir_ / "state/sim/m/machine.json", "{}"));
-    ASSERT_TRUE(write_file_atomically(dir_ / "real/libcuda.so.1", "the real one"));
+    for (const char* file : {"state/sim/m/machine.json", "state/sim/m/socket",
+                             "state/sim/m/lib/libcuda.so.1", "state/sim/m/lib/libnvidia-ml.so.1"})
+      ASSERT_TRUE(write_file_atomically(dir_ / file, "simulated"));
+    for (const char* file : {"real/libcuda.so.1", "real/libnvidia-ml.so.1"})
+      ASSERT_TRUE(write_file_atomically(dir_ / file, "the real one"));
     view_ = {.lease = dir_ / "state/leases/a",
              .library = PROBE_LIBRARY,
              .state_directory = dir_ / "state",
+             .libcuda = dir_ / "state/sim/m/lib/libcuda.so.1",
+             .libnvidia_ml = dir_ / "state/sim/m/lib/libnvidia-ml.so.1",
              .simulated_machine = dir_ / "state/sim/m",
-             .driver_files = {},
              .loader_cache = dir_ / "state/ld.so.cache"};
   }
   void TearDown() override {
@@ -99,11 +103,22 @@ TEST_F(TenantNamespace, OtherLeasesAndTheMachinesOwnLibrariesAreHidden) {
   EXPECT_EQ(inside([] { return fs::exists("/run/aliquot/driver/machine.json") ? 0 : 1; }), 0);
 }
 
+TEST_F(TenantNamespace, NoSearchPathFindsTheDriverBehindByItsName) {
+  EXPECT_EQ(inside([] {
+              if (*read_file(kTenantLibcuda) != "simulated") return 1;
+              for (const auto& entry : fs::recursive_directory_iterator(kTenantDriver))
+                if (entry.path().filename().string().starts_with("lib")) return 2;
+              return 0;
+            }),
+            0);
+}
+
 TEST_F(TenantNamespace, ARealDriverFileIsReplacedWhereItLiesAndKeptBeside) {
   view_.simulated_machine.clear();
-  view_.driver_files = {dir_ / "real/libcuda.so.1"};
+  view_.libcuda = dir_ / "real/libcuda.so.1";
+  view_.libnvidia_ml = dir_ / "real/libnvidia-ml.so.1";
   EXPECT_EQ(inside([&] {
-              if (*read_file("/run/aliquot/driver/libcuda.so.1") != "the real one") return 1;
+              if (*read_file(kTenantLibcuda) != "the real one") return 1;
               return *read_file(dir_ / "real/libcuda.so.1") == *read_file(PROBE_LIBRARY) ? 0 : 2;
             }),
             0);

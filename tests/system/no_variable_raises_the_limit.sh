@@ -5,6 +5,9 @@ in_share() { "$aliquot" run -q --memory 1GiB -- env "$@" $driver alloc $((2 * Gi
 same "LD_PRELOAD unset" "result 2" "$(in_share -u LD_PRELOAD)"
 same "LD_LIBRARY_PATH at the machine's own libraries" "result 2" \
   "$(in_share -u LD_PRELOAD LD_LIBRARY_PATH="$ALIQUOT_STATE_DIR/sim/m/lib")"
+for dir in /run/aliquot/driver /run/aliquot/driver/lib /run/aliquot/driver/behind; do
+  same "LD_LIBRARY_PATH=$dir" "result 2" "$(in_share -u LD_PRELOAD LD_LIBRARY_PATH=$dir)"
+done
 same "another lease named" "result 2" "$(in_share ALIQUOT_LEASE=/tmp ALIQUOT_SIM=m)"
 same "a clean environment" "result 2" "$("$aliquot" run -q --memory 1GiB -- \
   env -i PATH="$PATH" $driver alloc $((2 * GiB)))"
