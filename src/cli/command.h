@@ -26,8 +26,7 @@ struct Invocation {
 // A command registers its subcommand, options and callback; the callback runs after parsing.
 using AddCommand = void (*)(CLI::App& app, Invocation& invocation);
 
-// Says "aliquot COMMAND: message" and makes the invocation fail; what was asked for wrongly
-// (Errc::kInvalid) is a usage error.
+// Says "aliquot COMMAND: message" and makes the invocation fail with status 1.
 void fail(Invocation& invocation, std::string_view command, const Error& error);
 
 }  // namespace aliquot::cli

@@ -30,7 +30,7 @@ constexpr std::array kCommands{
 
 void fail(Invocation& invocation, std::string_view command, const Error& error) {
   invocation.err << "aliquot " << command << ": " << error.message << '\n';
-  invocation.status = error.code == Errc::kInvalid ? kUsageError : 1;
+  invocation.status = 1;
 }
 
 void add_commands(CLI::App& app, Invocation& invocation) {

@@ -208,14 +208,19 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   run->footer("The command follows the options, best after --.");
   run->callback([options, run, &invocation] {
     const std::vector<std::string> command = run->remaining();
+    // Words that cannot be meant are usage errors, as the parser's own.
+    const auto refuse = [&](const Error& error) {
+      fail(invocation, "run", error);
+      if (error.code == Errc::kInvalid) invocation.status = kUsageError;
+    };
     if (command.empty())
-      return fail(invocation, "run", {Errc::kInvalid, "no command; write: aliquot run -- COMMAND"});
+      return refuse({Errc::kInvalid, "no command; write: aliquot run -- COMMAND"});
     // The first word that is no option of ours begins the command: a mistyped option would.
     if (command.front().starts_with('-'))
-      return fail(invocation, "run",
-                  {Errc::kInvalid, "there is no option " + command.front() + " (see run --help)"});
+      return refuse(
+          {Errc::kInvalid, "there is no option " + command.front() + " (see run --help)"});
     const auto status = run_in_lease({*options, command, invocation.err});
-    if (!status) return fail(invocation, "run", status.error());
+    if (!status) return refuse(status.error());
     invocation.status = *status;
   });
 }
