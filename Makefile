@@ -7,7 +7,8 @@ help:            ## this list
 build: setup-demo ## the release build alone
 	@scripts/build.sh release
 
-demo: build      ## two programs share one simulated GPU
+demo: setup-demo ## two programs share one simulated GPU
+	@scripts/build.sh release programs
 	@scripts/demo.sh build/release
 
 test:            ## what CI runs, at most 25 minutes on two cores

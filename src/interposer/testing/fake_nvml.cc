@@ -1,4 +1,5 @@
 // Which GPUs the fake machine has, and how they are found and linked.
+#include <cstdio>
 #include <cstring>
 #include <span>
 
@@ -190,7 +191,7 @@ static nvmlReturn_t remote(const char* name, nvmlDevice_t device, unsigned link,
   if (const nvmlReturn_t failed = all.enter(name); failed != NVML_SUCCESS) return failed;
   const auto& links = all.gpu(device).links;
   if (link >= links.size()) return NVML_ERROR_INVALID_ARGUMENT;
-  std::strncpy(bus_id.data(), links[link].c_str() + skipped, bus_id.size());
+  std::snprintf(bus_id.data(), bus_id.size(), "%s", links[link].c_str() + skipped);
   return NVML_SUCCESS;
 }
 FAKE nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link,
