@@ -66,20 +66,6 @@ CUresult allocate_pitched(Pointer* out, Size* pitch_out, std::uint64_t width, st
   return CUDA_SUCCESS;
 }
 
-// An address we know nothing of is the driver's business (a view into an array, another library's).
-template <class Call>
-CUresult release(CUdeviceptr address, Call call) {
-  const Held entry = held_pointers().take(address);
-  const CUresult result = call();
-  if (result != CUDA_SUCCESS) {
-    put_back(held_pointers(), entry);
-    return result;
-  }
-  let_go(entry);
-  if (entry.kind == static_cast<std::uint64_t>(Kind::kPool)) settle_pool_of(entry);
-  return result;
-}
-
 }  // namespace
 
 namespace guard {

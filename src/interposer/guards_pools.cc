@@ -86,19 +86,6 @@ CUresult allocate_from(CUdeviceptr* out, std::uint64_t bytes, CUmemoryPool pool,
   return allocate(out, bytes, pool, gpu, call);
 }
 
-template <class Call>
-CUresult release(CUdeviceptr address, Call call) {
-  const Held entry = held_pointers().take(address);
-  const CUresult result = call();
-  if (result != CUDA_SUCCESS) {
-    put_back(held_pointers(), entry);
-    return result;
-  }
-  let_go(entry);
-  if (entry.kind == static_cast<std::uint64_t>(Kind::kPool)) settle_pool_of(entry);
-  return result;
-}
-
 }  // namespace
 
 namespace guard {

@@ -13,6 +13,7 @@
 #include "driver_abi/cuda_types.h"
 #include "interposer/account.h"
 #include "interposer/held_table.h"
+#include "interposer/holdings.h"
 
 namespace aliquot::interposer {
 
@@ -52,6 +53,22 @@ std::uint64_t most_growth(CUmemoryPool pool, std::uint64_t bytes);
 bool settle_pools(unsigned gpu);
 // After an allocation of a pool was freed: its pool anew, or its part of a pool that is gone.
 void settle_pool_of(const Held& freed);
+// Around the driver's free of a pointer, `call`, of whatever kind it is: any free takes any
+// address. One that we know nothing of is the driver's business (a view into an array, another
+// library's).
+template <class Call>
+CUresult release(CUdeviceptr address, Call call) {
+  const Held entry = held_pointers().take(address);
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS) {
+    put_back(held_pointers(), entry);
+    return result;
+  }
+  let_go(entry);
+  if (entry.kind == static_cast<std::uint64_t>(wire::Kind::kPool)) settle_pool_of(entry);
+  return result;
+}
+
 // The pool has been destroyed; `used` bytes live on in allocations that are still to be freed.
 void pool_ended(CUmemoryPool pool, std::uint64_t used);
 
