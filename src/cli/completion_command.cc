@@ -21,19 +21,15 @@ std::string words_of(const CLI::App& app) {
   return words;
 }
 
-// "'run' | 'sim' | 'sim up' | ...": the words that name a command; others are options' values.
-void add_paths(std::string& paths, const CLI::App& app, const std::string& path) {
-  for (const CLI::App* sub : shown_subcommands(app)) {
-    const std::string name = path.empty() ? sub->get_name() : path + ' ' + sub->get_name();
-    paths += (paths.empty() ? "'" : " | '") + name + "'";
-    add_paths(paths, *sub, name);
-  }
-}
+struct Completed {
+  std::string path;   // "sim up"; empty: the program itself
+  std::string words;  // what may follow it
+};
 
-void add_cases(std::string& script, const CLI::App& app, const std::string& path) {
-  script += "    '" + path + "') words='" + words_of(app) + "' ;;\n";
+void add_completed(std::vector<Completed>& all, const CLI::App& app, const std::string& path) {
+  all.push_back({path, words_of(app)});
   for (const CLI::App* sub : shown_subcommands(app))
-    add_cases(script, *sub, path.empty() ? sub->get_name() : path + ' ' + sub->get_name());
+    add_completed(all, *sub, path.empty() ? sub->get_name() : path + ' ' + sub->get_name());
 }
 
 // man(7) takes a leading dot or quote as a request, and a bare - as a hyphen.
@@ -65,23 +61,28 @@ void add_man_section(std::string& page, const CLI::App& app, const std::string& 
 }  // namespace
 
 std::string bash_completion(const CLI::App& app) {
+  std::vector<Completed> all;
+  add_completed(all, app, "");
+  // "'run' | 'sim' | 'sim up'": the words that name a command; others are options' values.
   std::string paths;
-  add_paths(paths, app, "");
-  std::string script =
-      "# bash completion for aliquot: eval \"$(aliquot completion bash)\"\n"
-      "_aliquot() {\n"
-      "  local path='' word words=''\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case $word in --) return ;; esac\n"
-      "    case \"${path:+$path }$word\" in\n"
-      "      " +
-      paths +
-      ") path=\"${path:+$path }$word\" ;;\n"
-      "    esac\n"
-      "  done\n"
-      "  case $path in\n";
-  add_cases(script, app, "");
-  return script +
+  std::string cases;
+  for (const Completed& one : all) {
+    if (!one.path.empty()) paths += (paths.empty() ? "'" : " | '") + one.path + "'";
+    cases += "    '" + one.path + "') words='" + one.words + "' ;;\n";
+  }
+  return "# bash completion for aliquot: eval \"$(aliquot completion bash)\"\n"
+         "_aliquot() {\n"
+         "  local path='' word words=''\n"
+         "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+         "    case $word in --) return ;; esac\n"
+         "    case \"${path:+$path }$word\" in\n"
+         "      " +
+         paths +
+         ") path=\"${path:+$path }$word\" ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  case $path in\n" +
+         cases +
          "  esac\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
          "}\n"
