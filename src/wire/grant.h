@@ -38,6 +38,7 @@ enum class Policy : std::uint32_t {
   kSoft = 4,
   kNative = 5,
   kBurst = 6,
+  kBestEffort = 7,  // 1/N of those that work; qGPU's
 };
 
 enum class ShareClass : std::uint32_t { kOffline = 0, kOnline = 1 };
@@ -59,7 +60,8 @@ struct alignas(256) GrantGpu {
   std::atomic<std::uint64_t> time_scale_micro;  // machine ns per real ns, in 1/1,000,000
   std::uint8_t uuid[16];                        // fixed for the life of the lease
   char uuid_text[48];                           // "GPU-...", ends with 0; fixed
-  std::uint64_t reserved0;
+  std::atomic<std::uint32_t> capped;            // 1: never more than its share
+  std::uint32_t reserved0;
   // The compute gate's own line (docs/formats/grant.md): a launch reads `window` and nothing else.
   std::atomic<std::uint64_t> window;
   std::atomic<std::uint64_t> gate[7];
@@ -90,6 +92,7 @@ static_assert(offsetof(GrantGpu, context_overhead_bytes) == 16);
 static_assert(offsetof(GrantGpu, cores) == 24 && offsetof(GrantGpu, oversubscription) == 44);
 static_assert(offsetof(GrantGpu, time_scale_micro) == 48 && offsetof(GrantGpu, uuid) == 56);
 static_assert(offsetof(GrantGpu, uuid_text) == 72 && offsetof(GrantGpu, window) == 128);
+static_assert(offsetof(GrantGpu, capped) == 120);
 static_assert(sizeof(GrantGpu) == 256);
 static_assert(offsetof(Grant, generation) == 16 && offsetof(Grant, gpu_count) == 28);
 static_assert(offsetof(Grant, lease_id) == 40 && offsetof(Grant, name) == 48);

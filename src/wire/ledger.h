@@ -83,18 +83,18 @@ struct alignas(64) Cell {
   std::atomic<std::uint64_t> pid_namespace;  // inode of that namespace
   std::uint64_t reserved1[4];
   // The compute gate's words of this process; docs/formats/ledger.md.
-  std::atomic<std::uint32_t> demand;   // futex: a thread wants to launch
-  std::atomic<std::uint32_t> drained;  // the last window number it has drained
-  std::atomic<std::uint64_t> gate[7];
+  std::atomic<std::uint32_t> demand;   // count of changes of gate[]; odd while they are written
+  std::atomic<std::uint32_t> drained;  // unused
+  std::atomic<std::uint64_t> gate[7];  // its report
 };
 
 // One GPU: the head, and the lease's gate words (written by tenants; the broker waits on demand).
 struct alignas(128) GpuLine {
   Pair head;  // quota.h only
   std::uint64_t reserved0[14];
-  std::atomic<std::uint32_t> demand;   // futex: bumped when any process of the lease wants in
-  std::atomic<std::uint32_t> drained;  // bumped when a process reports that it has drained
-  std::atomic<std::uint64_t> gate[7];
+  std::atomic<std::uint32_t> demand;   // futex: bumped when the broker is to look
+  std::atomic<std::uint32_t> drained;  // unused
+  std::atomic<std::uint64_t> gate[7];  // of the lease's processes among themselves
   std::uint64_t reserved1[8];
 };
 
