@@ -312,7 +312,7 @@ bool Lease::empty_slot(unsigned slot) {
     totals.launches += cell.launches.exchange(0, std::memory_order_relaxed);
     totals.waiting_ns += cell.waiting_ns.exchange(0, std::memory_order_relaxed);
     cell.demand.store(0, std::memory_order_relaxed);
-    cell.drained.store(0, std::memory_order_relaxed);
+    cell.gate_refusals.store(0, std::memory_order_relaxed);
     name_process(cell, {});
     for (auto& word : cell.gate) word.store(0, std::memory_order_relaxed);
   }

@@ -64,7 +64,7 @@ struct alignas(256) GrantGpu {
   std::uint32_t reserved0;
   // The compute gate's own line (docs/formats/grant.md): a launch reads `window` and nothing else.
   std::atomic<std::uint64_t> window;
-  std::atomic<std::uint64_t> gate[7];
+  std::atomic<std::uint64_t> gate[7];  // [0..2] the window's rest, [3] the broker's last look
   std::uint64_t reserved1[8];
 };
 

@@ -83,9 +83,9 @@ struct alignas(64) Cell {
   std::atomic<std::uint64_t> pid_namespace;  // inode of that namespace
   std::uint64_t reserved1[4];
   // The compute gate's words of this process; docs/formats/ledger.md.
-  std::atomic<std::uint32_t> demand;   // count of changes of gate[]; odd while they are written
-  std::atomic<std::uint32_t> drained;  // unused
-  std::atomic<std::uint64_t> gate[7];  // its report
+  std::atomic<std::uint32_t> demand;  // count of changes of gate[]; odd while they are written
+  std::atomic<std::uint32_t> gate_refusals;  // work refused: the gate was broken
+  std::atomic<std::uint64_t> gate[7];        // its report
 };
 
 // One GPU: the head, and the lease's gate words (written by tenants; the broker waits on demand).
