@@ -35,8 +35,10 @@ Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
     // The driver's own part is nobody's to share.
     row.total_bytes = state->memory.total_bytes - state->memory.reserved_bytes;
     row.free_bytes = state->memory.free_bytes;
-    row.context_overhead_bytes =
-        i < context_bytes_.size() ? context_bytes_[i] : assumed_context_overhead_bytes(gpu);
+    row.context_overhead_bytes = i < facts_.context_bytes.size()
+                                     ? facts_.context_bytes[i]
+                                     : assumed_context_overhead_bytes(gpu);
+    row.time_scale_micro = facts_.time_scale_micro;
     for (const inventory::NvmlProcess& process : state->processes)
       row.processes.push_back({process.pid, process.bytes.value_or(0)});
     probed.push_back(std::move(row));
@@ -47,12 +49,13 @@ Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
 Result<std::unique_ptr<broker::GpuProbe>> DriverProbeSource::open(const std::string& name) {
   const auto driver = inventory::driver_called(name, driver_question(""));
   if (!driver) return driver.error();
-  std::vector<std::uint64_t> context_bytes;
+  MachineFacts facts;
   if (driver->simulated()) {
     const auto machine = simdriver::read_machine(driver->machine_directory / "machine.json");
     if (!machine) return machine.error();
     for (unsigned i = 0; i < machine->gpus.size(); ++i)
-      context_bytes.push_back(machine->model_of(i).memory.context_bytes);
+      facts.context_bytes.push_back(machine->model_of(i).memory.context_bytes);
+    facts.time_scale_micro = machine->time_scale_micro;
   }
   auto nvml = inventory::open_nvml(driver->libnvidia_ml);
   if (!nvml) return nvml.error();
@@ -63,7 +66,7 @@ Result<std::unique_ptr<broker::GpuProbe>> DriverProbeSource::open(const std::str
     if (const auto shape = topology::Shape::of(*node))
       for (const inventory::NvmlGpu& gpu : *gpus) shape_of_.insert_or_assign(gpu.uuid, *shape);
   return std::unique_ptr<broker::GpuProbe>(
-      std::make_unique<NvmlGpuProbe>(*std::move(nvml), std::move(context_bytes)));
+      std::make_unique<NvmlGpuProbe>(*std::move(nvml), std::move(facts)));
 }
 
 std::vector<std::size_t> DriverProbeSource::choose(const std::vector<broker::RoomRow>& fitting,

@@ -17,19 +17,25 @@ namespace aliquot::cli {
 // sources stand beside the figures).
 std::uint64_t assumed_context_overhead_bytes(const inventory::NvmlGpu& gpu);
 
+// What is known of a machine beyond what NVML says.
+struct MachineFacts {
+  // Beside the GPUs in PCI order; empty (a real machine, shared with other users):
+  // assumed_context_overhead_bytes.
+  std::vector<std::uint64_t> context_bytes;
+  std::uint64_t time_scale_micro = 1'000'000;  // below: a simulated machine in slow motion
+};
+
 class NvmlGpuProbe final : public broker::GpuProbe {
  public:
-  // `context_bytes`: beside the GPUs in PCI order; empty (a real machine, shared with other users):
-  // assumed_context_overhead_bytes.
-  NvmlGpuProbe(std::unique_ptr<inventory::Nvml> nvml, std::vector<std::uint64_t> context_bytes)
-      : nvml_(std::move(nvml)), context_bytes_(std::move(context_bytes)) {}
+  NvmlGpuProbe(std::unique_ptr<inventory::Nvml> nvml, MachineFacts facts)
+      : nvml_(std::move(nvml)), facts_(std::move(facts)) {}
 
   Result<std::vector<broker::ProbedGpu>> gpus() override;
-  bool is_machine_wide() const override { return context_bytes_.empty(); }
+  bool is_machine_wide() const override { return facts_.context_bytes.empty(); }
 
  private:
   std::unique_ptr<inventory::Nvml> nvml_;
-  std::vector<std::uint64_t> context_bytes_;
+  MachineFacts facts_;
 };
 
 // Drivers by the names of inventory::Driver; a simulated machine's context overhead is its own.

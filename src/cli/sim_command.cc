@@ -1,5 +1,6 @@
 #include "cli/sim_command.h"
 
+#include <cmath>
 #include <memory>
 #include <ostream>
 
@@ -18,18 +19,33 @@ using simdriver::RunningMachine;
 
 struct UpOptions {
   std::string node, name = "sim", cuda;
+  double speed = 0;  // 0: as the node's file says
 };
+
+// "0.1 x", "1 x": how fast the machine's time goes.
+std::string speed_text(const MachineSpec& spec) {
+  std::string text =
+      std::to_string(static_cast<double>(spec.time_scale_micro) / simdriver::kRealTime);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text + " x";
+}
 
 Status bring_up(const UpOptions& options, std::ostream& out) {
   const auto simulator = simdriver::simulator_directory();
   if (!simulator) return simulator.error();
-  const auto spec = simdriver::make_machine({options.node, options.name, options.cuda}, *simulator);
+  auto spec = simdriver::make_machine({options.node, options.name, options.cuda}, *simulator);
   if (!spec) return spec.error();
+  if (options.speed > 0)
+    spec->time_scale_micro =
+        static_cast<std::uint32_t>(std::lround(options.speed * simdriver::kRealTime));
   const auto machine = simdriver::start_machine(*spec, *simulator);
   if (!machine) return machine.error();
   out << "simulated machine " << machine->name << ": " << spec->gpus.size() << " x "
-      << spec->model_of(0).product << ", driver " << spec->driver.driver
-      << "\nin a share: aliquot run --sim " << machine->name << " --memory 4GiB -- COMMAND"
+      << spec->model_of(0).product << ", driver " << spec->driver.driver;
+  if (spec->time_scale_micro != simdriver::kRealTime)
+    out << ", in slow motion: its time goes at " << speed_text(*spec);
+  out << "\nin a share: aliquot run --sim " << machine->name << " --memory 4GiB -- COMMAND"
       << "\nbare:       LD_LIBRARY_PATH=" << machine->library_directory().string()
       << " COMMAND\nto end it:  aliquot sim down " << machine->name << '\n';
   return {};
@@ -48,6 +64,7 @@ format::Json to_json(const RunningMachine& machine, const MachineSpec& spec) {
       .set("pid", std::int64_t{machine.pid})
       .set("directory", machine.directory.string())
       .set("driver_version", spec.driver.driver)
+      .set("time_scale_micro", spec.time_scale_micro)
       .set("gpus", gpus);
 }
 
@@ -58,6 +75,7 @@ Status list(bool json, std::ostream& out) {
                {"GPUS", Table::Align::kRight},
                {"MODEL"},
                {"DRIVER"},
+               {"SPEED", Table::Align::kRight},
                {"PID", Table::Align::kRight}});
   format::Json all = format::Json::array();
   for (const RunningMachine& machine : *machines) {
@@ -65,7 +83,7 @@ Status list(bool json, std::ostream& out) {
     if (!spec) return spec.error();
     all.append(to_json(machine, *spec));
     table.add({machine.name, std::to_string(spec->gpus.size()), spec->model_of(0).product,
-               spec->driver.driver, std::to_string(machine.pid)});
+               spec->driver.driver, speed_text(*spec), std::to_string(machine.pid)});
   }
   if (json)
     out << all.dump(2) << '\n';
@@ -103,6 +121,9 @@ void add_up(CLI::App& sim, Invocation& invocation) {
   up->add_option("--name", options->name, "What it is called")->capture_default_str();
   up->add_option("--cuda", options->cuda, "CUDA version its driver has (11.8 12.4 12.9 13.0)")
       ->type_name("VERSION");
+  up->add_option("--speed", options->speed, "Slow motion: 0.1 is a tenth of real time")
+      ->type_name("FACTOR")
+      ->check(CLI::Range(0.001, 1.0));
   up->callback([options, &invocation] {
     if (const Status done = bring_up(*options, invocation.out); !done)
       fail(invocation, "sim up", done.error());

@@ -77,6 +77,14 @@ TEST(MachineJson, RefusesMachinesThatCannotBe) {
             "lab.json: numa: CPU list \"0-x\": expected numbers as in 0-23,48-71");
 }
 
+TEST(MachineJson, KeepsTheSpeedOfTheMachinesTime) {
+  EXPECT_EQ(read(a100())->time_scale_micro, kRealTime);
+  EXPECT_EQ(read(a100().set("time_scale_micro", 100'000))->time_scale_micro, 100'000u);
+  const std::string expected = "lab.json: time_scale_micro: expected 1000 to 1000000 (real time)";
+  EXPECT_EQ(fault(a100().set("time_scale_micro", 999)), expected);
+  EXPECT_EQ(fault(a100().set("time_scale_micro", 1'000'001)), expected);
+}
+
 TEST(MachineJson, RefusesModelsThatCannotBe) {
   const auto made =
       make_machine({.node = "a100x2", .name = "lab", .cuda = ""}, *simulator_directory());

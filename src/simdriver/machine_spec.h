@@ -182,10 +182,13 @@ struct Nic {
   bool operator==(const Nic&) const = default;
 };
 
+inline constexpr std::uint32_t kRealTime = 1'000'000;
+
 struct MachineSpec {
   std::string name;    // of this machine: "lab"
   std::string preset;  // what it was made from: "a100x8"
   DriverVersion driver;
+  std::uint32_t time_scale_micro = kRealTime;  // its time per the host's; slow motion is below
   std::vector<GpuModel> models;
   std::vector<GpuSpec> gpus;  // in PCI order
   std::vector<NumaNode> numa;

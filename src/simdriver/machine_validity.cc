@@ -11,6 +11,8 @@
 namespace aliquot::simdriver {
 namespace {
 
+constexpr std::uint32_t kSlowest = kRealTime / 1000;
+
 Error fault(std::string_view where, const std::string& what) {
   return Error{Errc::kInvalid, std::string(where) + ": " + what};
 }
@@ -106,6 +108,8 @@ Status check_machine(const MachineSpec& machine, std::string_view where) {
   for (const NumaNode& node : machine.numa)
     if (auto cpus = parse_cpu_list(node.cpus); !cpus)
       return fault(where, "numa: " + cpus.error().message);
+  if (machine.time_scale_micro < kSlowest || machine.time_scale_micro > kRealTime)
+    return fault(where, "time_scale_micro: expected 1000 to 1000000 (real time)");
   if (Status status = check_gpus(machine, where); !status) return status;
   return check_links(machine, where);
 }

@@ -11,7 +11,7 @@
 
 namespace aliquot::simdriver {
 
-inline constexpr std::uint32_t kChannelVersion = 1;
+inline constexpr std::uint32_t kChannelVersion = 2;
 inline constexpr std::size_t kMaxMessageBytes = 16384;
 inline constexpr std::size_t kMaxMessageFds = 4;
 inline constexpr std::uint64_t kGranuleBytes = 2u << 20;
@@ -59,8 +59,8 @@ struct HelloRequest {
 struct HelloReply {
   std::uint32_t version;
   std::uint32_t device_count;
-  std::int32_t cuda_version;  // 13000
-  std::uint32_t reserved;
+  std::int32_t cuda_version;       // 13000
+  std::uint32_t time_scale_micro;  // machine time per host time, in millionths
   std::uint64_t session;
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "driver_abi/cuda_functions.h"
@@ -16,11 +17,13 @@
 
 namespace aliquot::simdriver::test {
 
-// Starts the machine before the first test and ends it after the last.
+// Starts the machine before the first test and ends it after the last. `change` may alter what the
+// preset says.
 class MachineEnvironment : public testing::Environment {
  public:
-  explicit MachineEnvironment(std::string node, std::string cuda = "")
-      : node_(std::move(node)), cuda_(std::move(cuda)) {}
+  explicit MachineEnvironment(std::string node, std::string cuda = "",
+                              std::function<void(MachineSpec&)> change = nullptr)
+      : node_(std::move(node)), cuda_(std::move(cuda)), change_(std::move(change)) {}
 
   void SetUp() override {
     char pattern[] = "/tmp/aliquot-sim-XXXXXX";
@@ -30,8 +33,9 @@ class MachineEnvironment : public testing::Environment {
     unsetenv("CUDA_VISIBLE_DEVICES");
     const auto simulator = simulator_directory();
     ASSERT_TRUE(simulator) << simulator.error().message;
-    const auto spec = make_machine({node_, "test", cuda_}, *simulator);
+    auto spec = make_machine({node_, "test", cuda_}, *simulator);
     ASSERT_TRUE(spec) << spec.error().message;
+    if (change_) change_(*spec);
     const auto machine = start_machine(*spec, *simulator);
     ASSERT_TRUE(machine) << machine.error().message;
   }
@@ -44,6 +48,7 @@ class MachineEnvironment : public testing::Environment {
  private:
   std::string node_;
   std::string cuda_;
+  std::function<void(MachineSpec&)> change_;
   std::filesystem::path state_;
 };
 

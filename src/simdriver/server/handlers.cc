@@ -47,6 +47,7 @@ std::int32_t hello(Call& call) {
   reply.version = kChannelVersion;
   reply.device_count = static_cast<std::uint32_t>(call.machine.devices().size());
   reply.cuda_version = call.machine.spec().driver.cuda;
+  reply.time_scale_micro = call.machine.spec().time_scale_micro;
   reply.session = call.session.id;
   return call.answer(reply);
 }

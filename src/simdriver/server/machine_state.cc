@@ -26,10 +26,9 @@ Device::Device(unsigned gpu_index, const GpuModel& gpu_model)
       books(gpu_model.memory.driver_total_bytes),
       timeline(gpu_model) {}
 
-MachineState::MachineState(MachineSpec spec, const Clock& clock, std::uint64_t host_budget_bytes)
+MachineState::MachineState(MachineSpec spec, const Clock& host, std::uint64_t host_budget_bytes)
     : spec_(std::move(spec)),
-      clock_(clock),
-      started_ns_(clock.now()),
+      clock_(host, spec_.time_scale_micro),
       board_(spec_),
       host_budget_bytes_(host_budget_bytes) {
   for (unsigned i = 0; i < spec_.gpus.size(); ++i) {
@@ -37,10 +36,9 @@ MachineState::MachineState(MachineSpec spec, const Clock& clock, std::uint64_t h
   }
 }
 
-Result<std::unique_ptr<MachineState>> MachineState::make(MachineSpec spec, const Clock& clock,
+Result<std::unique_ptr<MachineState>> MachineState::make(MachineSpec spec, const Clock& host,
                                                          std::uint64_t host_budget_bytes) {
-  std::unique_ptr<MachineState> machine(
-      new MachineState(std::move(spec), clock, host_budget_bytes));
+  std::unique_ptr<MachineState> machine(new MachineState(std::move(spec), host, host_budget_bytes));
   auto page = SharedPage<MachinePage>::make("aliquot-sim-machine", PageWriter::kUs);
   if (!page) return page.error();
   machine->page_ = std::move(*page);
@@ -153,8 +151,9 @@ void MachineState::drain(ContextEntry& context, Nanoseconds now) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     ++context.head;
     // Time of submission: never before the last one, never in the future.
-    command.submitted_ns = std::clamp(command.submitted_ns, context.last_submitted_ns,
-                                      std::max(now, context.last_submitted_ns));
+    command.submitted_ns =
+        std::clamp(clock_.machine_time(command.submitted_ns), context.last_submitted_ns,
+                   std::max(now, context.last_submitted_ns));
     context.last_submitted_ns = command.submitted_ns;
     drained_.push_back({&context, command});
   }

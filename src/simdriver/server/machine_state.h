@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "common/clock.h"
 #include "common/result.h"
 #include "common/unique_fd.h"
 #include "simdriver/machine_spec.h"
 #include "simdriver/server/block_table.h"
 #include "simdriver/server/device_books.h"
+#include "simdriver/server/machine_clock.h"
 #include "simdriver/server/shared_page.h"
 #include "simdriver/server/timeline.h"
 #include "simdriver/telemetry_board.h"
@@ -61,10 +61,12 @@ struct Session {
 class MachineState {
  public:
   // `host_budget_bytes`: how much of the simulated memory may be backed by real memory at a time.
-  static Result<std::unique_ptr<MachineState>> make(MachineSpec spec, const Clock& clock,
+  static Result<std::unique_ptr<MachineState>> make(MachineSpec spec, const Clock& host,
                                                     std::uint64_t host_budget_bytes);
 
   const MachineSpec& spec() const { return spec_; }
+  const MachineClock& clock() const { return clock_; }
+  // In the machine's time, as all times here but those that a client writes.
   Nanoseconds now() const { return clock_.now(); }
   Device* device(std::uint32_t index);
   std::vector<std::unique_ptr<Device>>& devices() { return devices_; }
@@ -72,7 +74,7 @@ class MachineState {
   std::map<ContextKey, std::unique_ptr<ContextEntry>>& contexts() { return contexts_; }
   BlockTable& blocks() { return blocks_; }
   TelemetryBoard& board() { return board_; }
-  Nanoseconds started() const { return started_ns_; }
+  Nanoseconds started() const { return clock_.began(); }
   SharedPage<MachinePage>& page() { return page_; }
 
   Session& add_session(std::unique_ptr<Session> session);
@@ -97,7 +99,7 @@ class MachineState {
   bool stop_requested = false;
 
  private:
-  MachineState(MachineSpec spec, const Clock& clock, std::uint64_t host_budget_bytes);
+  MachineState(MachineSpec spec, const Clock& host, std::uint64_t host_budget_bytes);
   // A stream (held by a kHold) that goes on when one of another GPU has come to a place.
   struct CrossWait {
     ContextKey context;
@@ -120,8 +122,7 @@ class MachineState {
   void lose(ContextEntry& context, std::int32_t result);
 
   MachineSpec spec_;
-  const Clock& clock_;
-  Nanoseconds started_ns_;
+  MachineClock clock_;
   TelemetryBoard board_;
   std::uint64_t host_budget_bytes_;
   std::uint64_t committed_bytes_ = 0;

@@ -89,6 +89,24 @@ TEST_F(MachineStateTest, ComputesTheSameTimesHoweverLateItLooks) {
   EXPECT_EQ(*ended, submitted + 1000);
 }
 
+TEST_F(MachineStateTest, TakesTheHostsTimesAndTellsItsOwnInSlowMotion) {
+  MachineSpec spec = two_gpus();
+  spec.time_scale_micro = 100'000;
+  machine_ = std::move(*MachineState::make(spec, clock_, 64 * kMiB));
+  ContextEntry& entry = context(session());
+  clock_.advance(10'000);
+  spin(entry, 1, 2000);
+  push(entry, CommandOp::kMark, 2, 7);
+  clock_.advance(19'999);
+  machine_->catch_up(machine_->now());
+  EXPECT_EQ(entry.server->done[0], 0u);
+  clock_.advance(1);
+  machine_->catch_up(machine_->now());
+  EXPECT_EQ(entry.server->done[0], 2u);
+  EXPECT_EQ(machine_->device(0)->timeline.mark(entry.key, {entry.key, 0, 7, 2}),
+            machine_->started() + 1000 + 2000);
+}
+
 TEST_F(MachineStateTest, LooksAgainWhenAWaitedForCommandCanHaveEnded) {
   ContextEntry& entry = context(session());
   spin(entry, 1, 1'000'000);

@@ -24,7 +24,8 @@
 namespace aliquot::simdriver {
 namespace {
 
-// While work is outstanding and nobody waits: often enough for rings not to fill unseen.
+// All of the host's time. While work is outstanding and nobody waits: often enough for rings not
+// to fill unseen.
 constexpr Nanoseconds kTick = 10 * kMillisecond;
 // A timed wait returns late by this much (measured 21-25 us); the wait is cut short by it.
 constexpr Nanoseconds kOvershoot = 20 * kMicrosecond;
@@ -145,10 +146,11 @@ void Server::on_ready(std::uint64_t tag) {
 
 // How long to sleep: to the next moment that matters. -1: until something happens.
 int Server::wait_ms_or_ns(timespec& wait) {
-  const Nanoseconds now = machine_.now();
+  const MachineClock& clock = machine_.clock();
+  const Nanoseconds now = clock.host_now();
   const auto look = machine_.next_look();
   Nanoseconds until = -1;
-  if (look) until = std::max<Nanoseconds>(*look - now - kOvershoot, 0);
+  if (look) until = std::max<Nanoseconds>(clock.host_time(*look) - now - kOvershoot, 0);
   const bool recent = now - last_activity_ns_ < kSecond;
   if (!machine_.contexts().empty() && recent && (until < 0 || until > kTick)) until = kTick;
   if (machine_.has_work() && (until < 0 || until > 100 * kMillisecond)) {
@@ -176,7 +178,7 @@ Status Server::run(int stop_fd) {
         static_cast<int>(syscall(SYS_epoll_pwait2, epoll_.get(), ready.data(), ready.size(),
                                  bounded ? &wait : nullptr, nullptr, 0));
     if (count < 0 && errno != EINTR) return errno_error("epoll_pwait2", "simulated device server");
-    if (count > 0) last_activity_ns_ = machine_.now();
+    if (count > 0) last_activity_ns_ = machine_.clock().host_now();
     for (int i = 0; i < count; ++i) on_ready(ready[static_cast<std::size_t>(i)].data.u64);
   }
   return {};

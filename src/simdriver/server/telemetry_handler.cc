@@ -24,14 +24,15 @@ std::int32_t answer_list(Call& call, const Head& head, const std::vector<Item>& 
   return NVML_SUCCESS;
 }
 
-// From the machine's time to microseconds since 1970. Fixed once, so that samples keep theirs.
-std::int64_t epoch_us(Nanoseconds at) {
+// From the machine's time to microseconds since 1970, when the host saw it: programs compare these
+// with their own clock, also in slow motion. Fixed once, so that samples keep theirs.
+std::int64_t epoch_us(const MachineState& machine, Nanoseconds at) {
   static const std::int64_t kOffset = [] {
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::microseconds>(since_1970 - now).count();
   }();
-  return kOffset + at / 1000;
+  return kOffset + machine.clock().host_time(at) / 1000;
 }
 
 std::vector<ProcessTelemetry> processes_on(Call& call, const Device& gpu) {
@@ -93,7 +94,8 @@ std::int32_t samples(Call& call) {
   const Nanoseconds since = call.machine.started();
   std::vector<Sample> all;
   const auto add = [&](Nanoseconds at, std::int32_t pid, std::uint32_t percent) {
-    if (epoch_us(at) > request.since_us) all.push_back({epoch_us(at), pid, percent});
+    const std::int64_t at_us = epoch_us(call.machine, at);
+    if (at_us > request.since_us) all.push_back({at_us, pid, percent});
   };
   if (request.kind == SampleKind::kProcesses) {
     for (const engine::ProcessSample& sample : engine.process_samples(since, now)) {
