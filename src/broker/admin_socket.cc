@@ -34,11 +34,19 @@ bool send_result(int fd, Verb verb, const Result<T>& result) {
   return result ? send_reply(fd, verb, encoded(*result)) : send_error(fd, result.error());
 }
 
-bool is_allowed(int fd) {
+// Nobody: a uid that is never ours.
+constexpr uid_t kNobody = ~uid_t{0};
+
+uid_t peer_uid(int fd) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 &&
-         (credentials.uid == geteuid() || credentials.uid == 0);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 ? credentials.uid
+                                                                             : kNobody;
+}
+
+bool is_owner(int fd) {
+  const uid_t uid = peer_uid(fd);
+  return uid == 0 || uid == geteuid();
 }
 
 bool send_malformed(int fd) {
@@ -51,9 +59,10 @@ bool send_malformed(int fd) {
 
 Result<std::unique_ptr<AdminSocket>> AdminSocket::open(const std::filesystem::path& path,
                                                        Book& book, Loop& loop,
-                                                       IdentityPath identity,
+                                                       IdentityPath identity, Audience audience,
                                                        std::function<void()> shutdown) {
-  std::unique_ptr<AdminSocket> socket(new AdminSocket(book, loop, identity, std::move(shutdown)));
+  std::unique_ptr<AdminSocket> socket(
+      new AdminSocket(book, loop, identity, audience, std::move(shutdown)));
   auto listener = listen_at(path);
   if (!listener) return listener.error();
   socket->listener_ = std::move(*listener);
@@ -72,7 +81,8 @@ void AdminSocket::accept_some() {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
-    if (connections_.size() >= kMostConnections || !is_allowed(fd.get())) continue;
+    if (connections_.size() >= kMostConnections) continue;
+    if (audience_ == Audience::kOwner && !is_owner(fd.get())) continue;
     const int number = fd.get();
     if (!loop_.add(number, [this, number] { serve(number); })) continue;
     connections_[number] = std::move(fd);
@@ -118,12 +128,8 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
       return decode(body, name) ? send_result(fd, header.verb, book_.row(name))
                                 : send_malformed(fd);
     }
-    case Verb::kSetMemory: {
-      SetMemory set;
-      if (!decode(body, set)) return send_malformed(fd);
-      const Status done = book_.set_memory(set.lease, set.gpu, set.memory);
-      return done ? send_reply(fd, header.verb, {}) : send_error(fd, done.error());
-    }
+    case Verb::kSetMemory:
+      return set_memory(fd, body);
     case Verb::kRoom: {
       std::string driver;
       return decode(body, driver) ? send_result(fd, header.verb, book_.room(driver))
@@ -132,6 +138,9 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
     case Verb::kBypasses:
       return send_reply(fd, header.verb, encoded(book_.bypasses()));
     case Verb::kShutdown:
+      if (!is_owner(fd))
+        return send_error(fd,
+                          {Errc::kDenied, "end the broker: it serves all users; only root may"});
       send_reply(fd, header.verb, {});
       shutdown_();
       return false;
@@ -139,6 +148,23 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
       break;
   }
   return send_malformed(fd);
+}
+
+bool AdminSocket::set_memory(int fd, std::string_view body) {
+  SetMemory set;
+  if (!decode(body, set)) return send_malformed(fd);
+  Status done = may_change(fd, set.lease);
+  if (done) done = book_.set_memory(set.lease, set.gpu, set.memory);
+  return done ? send_reply(fd, Verb::kSetMemory, {}) : send_error(fd, done.error());
+}
+
+Status AdminSocket::may_change(int fd, const std::string& lease) {
+  if (is_owner(fd)) return {};
+  const auto owner = book_.owner_of(lease);
+  if (!owner) return owner.error();
+  if (*owner == peer_uid(fd)) return {};
+  return Error{Errc::kDenied, "change lease " + lease + ": it belongs to another user (uid " +
+                                  std::to_string(*owner) + ")"};
 }
 
 bool AdminSocket::create(int fd, std::string_view body) {
@@ -175,6 +201,7 @@ bool AdminSocket::join(int fd, std::string_view body) {
   if (!decode(body, name)) return send_malformed(fd);
   auto runner = peer_of(fd, identity_);
   if (!runner) return false;
+  if (const Status may = may_change(fd, name); !may) return send_error(fd, may.error());
   return send_result(fd, Verb::kJoin, book_.join(name, std::move(*runner)));
 }
 

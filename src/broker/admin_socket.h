@@ -1,9 +1,10 @@
 // AdminSocket: the socket through which leases are created, changed and listed.
 //
-// Open to the broker's own user and to root only. A connection may ask many questions, one at a
-// time; a creation that waits for room holds its answer back. Whoever waits is tried in the order
-// of asking whenever room may have come; one that fits goes before an earlier one that does not.
-// Loop thread only. docs/formats/broker.md.
+// Open to the broker's own user and to root only, or to everyone: then each user changes and joins
+// his own leases, all are listed, and ending the broker is for its own user and root. A connection
+// may ask many questions, one at a time; a creation that waits for room holds its answer back.
+// Whoever waits is tried in the order of asking whenever room may have come; one that fits goes
+// before an earlier one that does not. Loop thread only. docs/formats/broker.md.
 #pragma once
 
 #include <functional>
@@ -18,10 +19,13 @@
 
 namespace aliquot::broker {
 
+enum class Audience { kOwner, kEveryone };
+
 class AdminSocket {
  public:
   static Result<std::unique_ptr<AdminSocket>> open(const std::filesystem::path& path, Book& book,
                                                    Loop& loop, IdentityPath identity,
+                                                   Audience audience,
                                                    std::function<void()> shutdown);
   ~AdminSocket();
   AdminSocket(const AdminSocket&) = delete;
@@ -38,20 +42,29 @@ class AdminSocket {
     Peer runner;
   };
 
-  AdminSocket(Book& book, Loop& loop, IdentityPath identity, std::function<void()> shutdown)
-      : book_(book), loop_(loop), identity_(identity), shutdown_(std::move(shutdown)) {}
+  AdminSocket(Book& book, Loop& loop, IdentityPath identity, Audience audience,
+              std::function<void()> shutdown)
+      : book_(book),
+        loop_(loop),
+        identity_(identity),
+        audience_(audience),
+        shutdown_(std::move(shutdown)) {}
   void accept_some();
   void serve(int fd);
   // False: close the connection.
   bool answer(int fd, const AdminHeader& header, std::string_view body);
   bool create(int fd, std::string_view body);
   bool join(int fd, std::string_view body);
+  bool set_memory(int fd, std::string_view body);
+  // The connection's user may change what belongs to this lease.
+  Status may_change(int fd, const std::string& lease);
   bool list(int fd, std::string_view body);
   void close(int fd);
 
   Book& book_;
   Loop& loop_;
   IdentityPath identity_;
+  Audience audience_;
   std::function<void()> shutdown_;
   UniqueFd listener_;
   std::unordered_map<int, UniqueFd> connections_;

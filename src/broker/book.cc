@@ -44,7 +44,7 @@ Book::Book(BookOptions options, ProbeSource& probes, Loop& loop)
     : options_(std::move(options)), probes_(probes), loop_(loop) {}
 
 Status Book::adopt_all() {
-  if (const Status made = make_directories(options_.directory, 0700); !made) return made;
+  if (const Status made = make_directories(options_.directory, options_.mode); !made) return made;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(options_.directory, code)) {
     const std::string name = entry.path().filename().string();
@@ -118,6 +118,20 @@ Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
                                      ": it exists; join it with --lease " + request.name +
                                      ", or choose another name"};
   }
+  auto lease = make(request);
+  if (!lease) return lease.error();
+  Lease& made = **lease;
+  made.set_owner(runner.uid);
+  Status begun = made.add_runner(std::move(runner));
+  if (begun) begun = enter(std::move(*lease));
+  if (!begun) {
+    discard(options_.directory / request.name);
+    return begun.error();
+  }
+  return made.as_granted();
+}
+
+Result<std::unique_ptr<Lease>> Book::make(const LeaseRequest& request) {
   if (leases_.size() >= kMostLeases)
     return Error{Errc::kExhausted,
                  "create a lease: this broker keeps " + std::to_string(kMostLeases) + " already"};
@@ -127,22 +141,48 @@ Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
   if (!granted) return granted.error();
   if (const Status claimed = claim(request.driver, *granted); !claimed) return claimed.error();
   auto lease = Lease::create(options_.directory / request.name, request, *granted, options_.log);
-  if (!lease) return lease.error();
-  Lease& made = **lease;
-  Status begun = made.add_runner(std::move(runner));
-  if (begun) begun = enter(std::move(*lease));
-  if (!begun) {
-    discard(options_.directory / request.name);
-    return begun.error();
-  }
-  options_.log.info("lease " + request.name + ": created on " + std::to_string(made.gpus()) +
-                    (made.gpus() == 1 ? " GPU, " : " GPUs, ") +
-                    model::memory_text(made.limit_bytes(0)) + " each");
-  if (!made.files().is_guarded())
+  if (!lease) return lease;
+  options_.log.info("lease " + request.name + ": created on " + std::to_string((*lease)->gpus()) +
+                    ((*lease)->gpus() == 1 ? " GPU, " : " GPUs, ") +
+                    model::memory_text((*lease)->limit_bytes(0)) + " each");
+  if (!(*lease)->files().is_guarded())
     options_.log.warning("lease " + request.name +
                          ": no read-only mount for its grant; it holds against accidents, not "
                          "against programs of the same user that mean to cheat");
+  return lease;
+}
+
+Result<LeaseGrant> Book::hold(LeaseRequest request) {
+  if (const Status good = check_name(request.name); !good) return good.error();
+  if (const Status good = check_request(request); !good) return good.error();
+  remove_finished();
+  if (leases_.contains(request.name))
+    return Error{Errc::kInvalid, "hold lease " + request.name + ": it exists"};
+  auto lease = make(request);
+  if (!lease) return lease.error();
+  Lease& made = **lease;
+  made.hold(true);
+  if (const Status entered = enter(std::move(*lease)); !entered) {
+    discard(options_.directory / request.name);
+    return entered.error();
+  }
   return made.as_granted();
+}
+
+Status Book::release(const std::string& name) {
+  const auto at = find(name);
+  if (!at) return at.error();
+  Lease& lease = *(*at)->second.lease;
+  lease.hold(false);
+  lease.end(wire::LeaseState::kEnded);
+  remove_finished();
+  return {};
+}
+
+Result<std::uint32_t> Book::owner_of(const std::string& name) {
+  const auto at = find(name);
+  if (!at) return at.error();
+  return (*at)->second.lease->owner_uid();
 }
 
 Status Book::claim(const std::string& driver, const std::vector<LeaseGpu>& gpus) {

@@ -23,6 +23,7 @@ namespace aliquot::broker {
 
 struct BookOptions {
   std::filesystem::path directory;  // leases lie in it, one directory each
+  unsigned mode = 0700;             // of it; 0711: their tenants may be other users
   IdentityPath identity = IdentityPath::kAuto;
   SocketLimits socket;
   Chooser choose = least_room;
@@ -38,6 +39,13 @@ class Book {
 
   // `runner` is the process that the lease lives for. Errc::kExhausted: no room now.
   Result<LeaseGrant> create(LeaseRequest request, Peer runner);
+  // A lease that lives until release(), whichever processes come and go: for whoever starts them
+  // later (the node daemon's containers). `request.cgroup` tells which belong.
+  Result<LeaseGrant> hold(LeaseRequest request);
+  // Its processes keep what they have but get nothing any more; gone with the last of them.
+  Status release(const std::string& name);
+  // Who may change it besides root.
+  Result<std::uint32_t> owner_of(const std::string& name);
   Result<LeaseGrant> join(const std::string& name, Peer runner);
   Result<LeaseRow> row(const std::string& name);
   // Leases after `after` by name, at most `limit`.
@@ -75,6 +83,8 @@ class Book {
   std::vector<RoomRow> rooms_of(const std::string& driver, const std::vector<ProbedGpu>& gpus);
   Status adopt(const std::filesystem::path& directory);
   Status enter(std::unique_ptr<Lease> lease);
+  // Admits the request and makes its lease, with nobody in it; to be entered.
+  Result<std::unique_ptr<Lease>> make(const LeaseRequest& request);
   Result<Entries::iterator> find(const std::string& name);
   Status claim(const std::string& driver, const std::vector<LeaseGpu>& gpus);
   void release_claims();

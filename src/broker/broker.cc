@@ -29,14 +29,17 @@ Broker::Broker(BrokerOptions options, ProbeSource& probes, const Clock& clock, U
     : options_(std::move(options)),
       lock_(std::move(lock)),
       loop_(clock),
-      book_({options_.state_directory / "leases", options_.identity, options_.socket,
-             options_.choose, options_.log},
+      book_({options_.state_directory / "leases",
+             options_.audience == Audience::kEveryone ? 0711u : 0700u, options_.identity,
+             options_.socket, options_.choose, options_.log},
             probes, loop_),
       busy_at_(clock.now()) {}
 
 Result<std::unique_ptr<Broker>> Broker::open(BrokerOptions options, ProbeSource& probes,
                                              const Clock& clock) {
-  if (const Status made = make_directories(options.state_directory, 0700); !made)
+  if (const Status made = make_directories(options.state_directory,
+                                           options.audience == Audience::kEveryone ? 0755 : 0700);
+      !made)
     return made.error();
   const auto path = options.state_directory / "broker.lock";
   UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -57,7 +60,7 @@ Result<std::unique_ptr<Broker>> Broker::open(BrokerOptions options, ProbeSource&
 Status Broker::start() {
   if (const Status adopted = book_.adopt_all(); !adopted) return adopted;
   auto admin = AdminSocket::open(options_.state_directory / "broker.sock", book_, loop_,
-                                 options_.identity, [this] { loop_.stop(); });
+                                 options_.identity, options_.audience, [this] { loop_.stop(); });
   if (!admin) return admin.error();
   admin_ = std::move(*admin);
   loop_.every(250 * kMillisecond, [this] {

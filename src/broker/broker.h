@@ -24,6 +24,7 @@ struct BrokerOptions {
   std::filesystem::path state_directory;
   IdentityPath identity = IdentityPath::kAuto;
   SocketLimits socket;
+  Audience audience = Audience::kOwner;
   Chooser choose = least_room;
   // run() returns after so long without a lease or an administrator; 0: never.
   Nanoseconds idle_exit = 0;
@@ -42,6 +43,7 @@ class Broker {
   void turn(int timeout_ms) { loop_.turn(timeout_ms); }
   void stop() { loop_.stop(); }
   Book& book() { return book_; }
+  Loop& loop() { return loop_; }
 
  private:
   Broker(BrokerOptions options, ProbeSource& probes, const Clock& clock, UniqueFd lock);

@@ -54,6 +54,13 @@ class Lease {
   // The process lives for the lease from now on. Errc::kExhausted when there are too many.
   Status add_runner(Peer peer);
   bool has_runner(const ProcessIdentity& identity) const;
+  // A held lease lives until it is held no more, with or without processes.
+  void hold(bool held) { files_.table().held = held ? 1 : 0; }
+  bool is_held() const { return files_.table().held != 0; }
+  void set_owner(std::uint32_t uid) { files_.table().owner_uid = uid; }
+  std::uint32_t owner_uid() const { return files_.table().owner_uid; }
+  // How processes of the lease are told by their cgroup; empty: not.
+  std::string cgroup() const { return files_.table().cgroup; }
 
   // Readable when a process of the lease has died; then reap().
   int deaths() const { return deaths_.get(); }
@@ -68,8 +75,8 @@ class Lease {
   // In force when this returns ok. Bytes at most the GPU's memory.
   Status set_limit(unsigned gpu, std::uint64_t bytes);
 
-  // No command runs and no attached process lives.
-  bool is_over() const { return runners_ == 0 && slot_of_.empty(); }
+  // Nobody holds it, no command runs and no attached process lives.
+  bool is_over() const { return !is_held() && runners_ == 0 && slot_of_.empty(); }
   // Attached processes keep what they hold but get nothing any more.
   void end(wire::LeaseState state);
 

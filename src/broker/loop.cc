@@ -12,9 +12,11 @@ namespace aliquot::broker {
 Loop::Loop(const Clock& clock)
     : clock_(clock),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      posting_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   // An empty handler: what matters is that the wait ends.
   static_cast<void>(add(wake_.get(), [this] { stopped_ = true; }));
+  static_cast<void>(add(posting_.get(), [this] { run_posted(); }));
 }
 
 Status Loop::add(int fd, Handler ready) {
@@ -39,6 +41,26 @@ void Loop::remove(int fd) {
 
 void Loop::every(Nanoseconds period, Handler work) {
   timers_.push_back({period, now() + period, std::move(work)});
+}
+
+void Loop::post(Handler work) {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(work));
+  }
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(posting_.get(), &one, sizeof one));
+}
+
+void Loop::run_posted() {
+  std::uint64_t count = 0;
+  static_cast<void>(!read(posting_.get(), &count, sizeof count));
+  std::vector<Handler> work;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    work.swap(posted_);
+  }
+  for (const Handler& handler : work) handler();
 }
 
 int Loop::next_timer_ms() const {

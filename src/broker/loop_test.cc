@@ -64,6 +64,21 @@ TEST(Loop, PeriodicWorkComesWhenItsTimeHasCome) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(Loop, WhatAnotherThreadPostsRunsOnTheLoop) {
+  MonotonicClock clock;
+  Loop loop(clock);
+  std::thread::id ran_on;
+  std::thread other([&] {
+    loop.post([&] {
+      ran_on = std::this_thread::get_id();
+      loop.stop();
+    });
+  });
+  loop.run();
+  other.join();
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
 TEST(Loop, AnotherThreadCanStopIt) {
   MonotonicClock clock;
   Loop loop(clock);

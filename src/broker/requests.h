@@ -32,6 +32,7 @@ struct LeaseRequest {
   std::string real_libcuda;  // absolute paths behind the interposer
   std::string real_libnvidia_ml;
   std::string cgroup;  // where the run is confined to one: processes in it belong to the lease
+                       // (as run_membership.h names cgroups)
 };
 
 struct GrantedGpu {

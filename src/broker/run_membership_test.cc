@@ -58,5 +58,25 @@ TEST(RunMembership, ACgroupAndWhatIsBelowItCover) {
   }
 }
 
+TEST(RunMembership, APodIsFoundUnderBothCgroupDriversAndBothVersions) {
+  const std::string pod = "pod:0f2c9a4e-1b2c-4d3e-8f90-a1b2c3d4e5f6";
+  EXPECT_TRUE(
+      is_in_cgroup("0::/kubepods/burstable/pod0f2c9a4e-1b2c-4d3e-8f90-a1b2c3d4e5f6/4fd0a1\n", pod));
+  EXPECT_TRUE(
+      is_in_cgroup("0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-"
+                   "pod0f2c9a4e_1b2c_4d3e_8f90_a1b2c3d4e5f6.slice/cri-containerd-4f.scope\n",
+                   pod));
+  EXPECT_TRUE(
+      is_in_cgroup("12:pids:/x/kubepods/pod0f2c9a4e-1b2c-4d3e-8f90-a1b2c3d4e5f6/a\n0::/\n", pod));
+}
+
+TEST(RunMembership, AnotherPodOrAPartOfItsNameIsNot) {
+  EXPECT_FALSE(is_in_cgroup("0::/kubepods/pod1234/abc\n", "pod:123"));
+  EXPECT_FALSE(is_in_cgroup("0::/kubepods/pod123/abc\n", "pod:1234"));
+  EXPECT_FALSE(is_in_cgroup("0::/kubepods/xpod1234/abc\n", "pod:1234"));
+  EXPECT_FALSE(is_in_cgroup("0::/kubepods/pod/abc\n", "pod:"));
+  EXPECT_FALSE(is_in_cgroup("no colons at all\n", "pod:1234"));
+}
+
 }  // namespace
 }  // namespace aliquot::broker

@@ -59,7 +59,9 @@ struct Table {
   char cgroup[512];
   std::uint32_t gpu_index[wire::kMaxGpus];  // on the machine, PCI order
   TableTotals totals[wire::kMaxGpus];
-  std::uint64_t reserved0[4];
+  std::uint32_t held;       // 1: lives until it is released, whoever runs in it
+  std::uint32_t owner_uid;  // who besides root may join and change it
+  std::uint64_t reserved0[3];
   TableEntry runner[kMaxRunners];
   TableEntry slot[wire::kMaxSlots];  // the first slot_count are meant
 };
