@@ -1,5 +1,5 @@
 # The commands people use. Everything is built under build/.
-.PHONY: demo test test-long test-bare test-clients fuzz bench build clean help
+.PHONY: demo test test-long test-bare test-clients e2e e2e-long fuzz bench build clean help
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\): *.*## */  make \1\t/p' $(MAKEFILE_LIST)
@@ -20,6 +20,14 @@ test-long:       ## all of it in full
 test-bare:       ## `make demo` and `make test` in a fresh Debian 12
 	@scripts/test_bare.sh
 
+e2e: setup-e2e   ## pods on a real kubelet beside a simulated machine; as root
+	@scripts/build.sh release programs
+	@scripts/e2e.sh short
+
+e2e-long: setup-e2e ## the same, with ten times as many kills
+	@scripts/build.sh release programs
+	@scripts/e2e.sh long
+
 fuzz: build-fuzz ## every fuzzer for a minute
 	@scripts/fuzz.sh 60
 
@@ -29,9 +37,11 @@ bench: build     ## figures as JSON; CHECK=1 holds them to bench/thresholds.json
 clean:           ## remove build/
 	rm -rf build
 
-.PHONY: setup-demo build-fuzz
+.PHONY: setup-demo setup-e2e build-fuzz
 setup-demo:
 	@scripts/setup.sh demo
+setup-e2e:
+	@scripts/setup.sh e2e
 build-fuzz:
 	@scripts/setup.sh test
 	@scripts/build.sh fuzz fuzzers

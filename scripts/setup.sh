@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# usage: setup.sh demo|test -- installs what is missing: Debian packages from apt-packages.txt, and
-# the pinned Python clients into build/clients/venv. Prints a command before it uses sudo.
-# demo goes on without PyPI and says so; test fails there.
+# usage: setup.sh demo|test|e2e -- installs what is missing: Debian packages from apt-packages.txt
+# (those for demo always), and the pinned Python clients into build/clients/venv. Prints a command
+# before it uses sudo. demo goes on without PyPI and says so; the others fail there.
 set -euo pipefail
-level=${1:?usage: setup.sh demo|test}
+level=${1:?usage: setup.sh demo|test|e2e}
 here=$(cd "$(dirname "$0")" && pwd)
 venv=$here/../build/clients/venv
 
-wanted=$(awk -v level="$level" '!/^#/ && NF == 2 && (level == "test" || $2 == "demo") {print $1}' \
+wanted=$(awk -v level="$level" '!/^#/ && NF == 2 && ($2 == level || $2 == "demo") {print $1}' \
   "$here/apt-packages.txt")
 missing=()
 for package in $wanted; do
