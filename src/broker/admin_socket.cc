@@ -137,6 +137,15 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
     }
     case Verb::kBypasses:
       return send_reply(fd, header.verb, encoded(book_.bypasses()));
+    case Verb::kSetCompute:
+      return set_compute(fd, body);
+    case Verb::kSetGpu:
+      return set_gpu(fd, body);
+    case Verb::kGpus: {
+      std::string driver;
+      return decode(body, driver) ? send_result(fd, header.verb, book_.gpu_settings(driver))
+                                  : send_malformed(fd);
+    }
     case Verb::kShutdown:
       if (!is_owner(fd))
         return send_error(fd,
@@ -156,6 +165,24 @@ bool AdminSocket::set_memory(int fd, std::string_view body) {
   Status done = may_change(fd, set.lease);
   if (done) done = book_.set_memory(set.lease, set.gpu, set.memory);
   return done ? send_reply(fd, Verb::kSetMemory, {}) : send_error(fd, done.error());
+}
+
+bool AdminSocket::set_compute(int fd, std::string_view body) {
+  ComputeChange change;
+  if (!decode(body, change)) return send_malformed(fd);
+  Status done = may_change(fd, change.lease);
+  if (done) done = book_.set_compute(change);
+  return done ? send_reply(fd, Verb::kSetCompute, {}) : send_error(fd, done.error());
+}
+
+bool AdminSocket::set_gpu(int fd, std::string_view body) {
+  GpuChange change;
+  if (!decode(body, change)) return send_malformed(fd);
+  if (!is_owner(fd))
+    return send_error(fd, {Errc::kDenied,
+                           "set gpu " + change.gpu + ": it is shared by all users; only root may"});
+  const Status done = book_.set_gpu(change);
+  return done ? send_reply(fd, Verb::kSetGpu, {}) : send_error(fd, done.error());
 }
 
 Status AdminSocket::may_change(int fd, const std::string& lease) {

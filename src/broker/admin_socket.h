@@ -56,6 +56,8 @@ class AdminSocket {
   bool create(int fd, std::string_view body);
   bool join(int fd, std::string_view body);
   bool set_memory(int fd, std::string_view body);
+  bool set_compute(int fd, std::string_view body);
+  bool set_gpu(int fd, std::string_view body);
   // The connection's user may change what belongs to this lease.
   Status may_change(int fd, const std::string& lease);
   bool list(int fd, std::string_view body);

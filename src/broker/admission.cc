@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "gate/terms.h"
+
 namespace aliquot::broker {
 namespace {
 
@@ -14,7 +16,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from > what 
 
 std::string room_text(const RoomRow& row) {
   std::string text = "gpu " + std::to_string(row.index) + " " + memory_text(row.room_bytes);
-  if (row.room_cores < model::kWholeGpu) text += " and " + model::cores_text(row.room_cores);
+  if (row.room_cores != model::kWholeGpu) text += " and " + model::cores_text(row.room_cores);
   return text;
 }
 
@@ -33,10 +35,18 @@ std::string why_little(const RoomRow& row) {
   return text;
 }
 
+std::uint32_t needed_cores(const RoomRow& row, std::uint32_t cores, std::uint32_t weight) {
+  GpuSettings settings;
+  settings.policy = row.policy;
+  settings.max_inst = row.max_inst;
+  return guaranteed_cores(settings, cores, weight);
+}
+
 // Bytes and cores that one share wants of one GPU; 0 bytes: can never be.
-bool fits(const ShareRequest& share, const RoomRow& row) {
+bool fits(const ShareRequest& share, std::uint32_t weight, const RoomRow& row) {
   const std::uint64_t bytes = share.memory.bytes_of(row.total_bytes);
-  return bytes > 0 && bytes <= row.room_bytes && share.cores <= row.room_cores;
+  return bytes > 0 && bytes <= row.room_bytes &&
+         needed_cores(row, share.cores, weight) <= row.room_cores;
 }
 
 Result<std::size_t> find_gpu(const std::string& name, const std::vector<RoomRow>& rooms) {
@@ -61,9 +71,10 @@ Status check_size(const ShareRequest& share, const RoomRow& row) {
   return {};
 }
 
-std::string asked_text(const ShareRequest& share, const RoomRow& row) {
+std::string asked_text(const ShareRequest& share, std::uint32_t weight, const RoomRow& row) {
   std::string text = memory_text(share.memory.bytes_of(row.total_bytes));
-  if (share.cores != 0) text += " and " + model::cores_text(share.cores);
+  if (const std::uint32_t cores = needed_cores(row, share.cores, weight); cores != 0)
+    text += " and " + model::cores_text(cores);
   return text;
 }
 
@@ -84,11 +95,12 @@ Result<std::vector<Choice>> named_shares(const LeaseRequest& request,
     if (std::ranges::any_of(chosen, [&](const Choice& c) { return c.gpu == *gpu; }))
       return Error{Errc::kInvalid, "share gpu " + share.gpu + ": it is named twice"};
     if (const Status size = check_size(share, row); !size) return size.error();
-    if (!fits(share, row))
-      return Error{Errc::kExhausted,
-                   "share gpu " + std::to_string(row.index) + ": " + asked_text(share, row) +
-                       " asked, " + room_text(row) + " left (" + why_little(row) + "); " +
-                       free_everywhere(rooms) + "; ask for less, another GPU, or --wait"};
+    if (!fits(share, request.weight, row))
+      return Error{Errc::kExhausted, "share gpu " + std::to_string(row.index) + ": " +
+                                         asked_text(share, request.weight, row) + " asked, " +
+                                         room_text(row) + " left (" + why_little(row) + "); " +
+                                         free_everywhere(rooms) +
+                                         "; ask for less, another GPU, or --wait"};
     chosen.push_back({*gpu, i});
   }
   return chosen;
@@ -111,7 +123,7 @@ Status choose_rest(const LeaseRequest& request, const std::vector<RoomRow>& room
       return std::ranges::all_of(shares, [&](std::size_t s) { return test(request.shares[s]); });
     };
     ever |= all([&](const ShareRequest& s) { return static_cast<bool>(check_size(s, rooms[i])); });
-    if (!all([&](const ShareRequest& s) { return fits(s, rooms[i]); })) continue;
+    if (!all([&](const ShareRequest& s) { return fits(s, request.weight, rooms[i]); })) continue;
     fitting.push_back(rooms[i]);
     place.push_back(i);
   }
@@ -119,7 +131,7 @@ Status choose_rest(const LeaseRequest& request, const std::vector<RoomRow>& room
     const ShareRequest& share = request.shares[shares.front()];
     const bool never = !ever || rooms.size() < request.shares.size();
     const std::string asked =
-        rooms.empty() ? std::string("a share") : asked_text(share, rooms.front());
+        rooms.empty() ? std::string("a share") : asked_text(share, request.weight, rooms.front());
     return Error{never ? Errc::kInvalid : Errc::kExhausted,
                  "find " + std::to_string(shares.size()) + (shares.size() == 1 ? " GPU" : " GPUs") +
                      " with " + asked + " each: " + std::to_string(fitting.size()) + " of " +
@@ -140,8 +152,16 @@ Status choose_rest(const LeaseRequest& request, const std::vector<RoomRow>& room
 
 }  // namespace
 
+std::uint32_t guaranteed_cores(const GpuSettings& settings, std::uint32_t cores,
+                               std::uint32_t weight) {
+  const gate::TenantTerms terms{.cores_percent = cores / 100.0, .weight = std::max(1u, weight)};
+  const gate::GpuTerms gpu{.policy = static_cast<gate::Policy>(settings.policy),
+                           .max_inst = settings.max_inst};
+  return static_cast<std::uint32_t>(gate::guaranteed_percent(terms, gpu) * 100.0);
+}
+
 std::vector<RoomRow> rooms(const std::vector<ProbedGpu>& gpus,
-                           const std::vector<std::vector<Promised>>& promised) {
+                           const std::vector<GpuPromises>& promised) {
   std::vector<RoomRow> rows;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     RoomRow row;
@@ -151,15 +171,17 @@ std::vector<RoomRow> rooms(const std::vector<ProbedGpu>& gpus,
     row.total_bytes = gpus[i].total_bytes;
     row.measured_free_bytes = gpus[i].free_bytes;
     std::uint64_t not_yet_taken = 0, cores = 0;
-    for (const Promised& share : promised[i]) {
+    for (const Promised& share : promised[i].shares) {
       row.promised_bytes += share.limit_bytes;
       not_yet_taken += less(share.limit_bytes, share.used_bytes);
       cores += share.cores;
     }
-    row.leases = static_cast<std::uint32_t>(promised[i].size());
+    row.leases = static_cast<std::uint32_t>(promised[i].shares.size());
     row.room_bytes = std::min(less(row.total_bytes, row.promised_bytes),
                               less(row.measured_free_bytes, not_yet_taken));
-    row.room_cores = static_cast<std::uint32_t>(less(model::kWholeGpu, cores));
+    row.room_cores = static_cast<std::uint32_t>(less(promised[i].settings.most_cores, cores));
+    row.policy = promised[i].settings.policy;
+    row.max_inst = promised[i].settings.max_inst;
     rows.push_back(std::move(row));
   }
   return rows;

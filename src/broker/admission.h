@@ -21,12 +21,22 @@ namespace aliquot::broker {
 struct Promised {
   std::uint64_t limit_bytes = 0;
   std::uint64_t used_bytes = 0;
-  std::uint32_t cores = 0;
+  std::uint32_t cores = 0;  // guaranteed
 };
 
-// Room on every GPU; `promised[i]` are the shares on gpus[i].
+// What one GPU has promised, and how it is shared.
+struct GpuPromises {
+  std::vector<Promised> shares;
+  GpuSettings settings;
+};
+
+// Room on every GPU; `promised[i]` is on gpus[i].
 std::vector<RoomRow> rooms(const std::vector<ProbedGpu>& gpus,
-                           const std::vector<std::vector<Promised>>& promised);
+                           const std::vector<GpuPromises>& promised);
+
+// Guarantee, in 1/100 %, that a claim has on a GPU shared like that.
+std::uint32_t guaranteed_cores(const GpuSettings& settings, std::uint32_t cores,
+                               std::uint32_t weight);
 
 // Chooses `count` of the GPUs that fit, by index into `fitting`; given at least `count` of them.
 using Chooser =

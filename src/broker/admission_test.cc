@@ -34,7 +34,7 @@ struct Machine {
     return broker::admit(request, rooms(gpus, promised), gpus, least_room);
   }
   std::vector<ProbedGpu> gpus;
-  std::vector<std::vector<Promised>> promised;
+  std::vector<GpuPromises> promised;
 };
 
 TEST(Admission, TakesTheFittingGpuWithLeastRoom) {
@@ -47,7 +47,7 @@ TEST(Admission, TakesTheFittingGpuWithLeastRoom) {
 
 TEST(Admission, CountsPromisesAndOthersUseOnce) {
   Machine m({30});  // 10 GiB are in use: 6 by our lease, 4 by somebody else
-  m.promised[0] = {{16 * kGiB, 6 * kGiB, 3000}};
+  m.promised[0].shares = {{16 * kGiB, 6 * kGiB, 3000}};
   const auto row = rooms(m.gpus, m.promised).front();
   EXPECT_EQ(row.room_bytes, 20 * kGiB);  // 40 - 16 - 4
   EXPECT_EQ(row.room_cores, 7000u);
@@ -55,7 +55,7 @@ TEST(Admission, CountsPromisesAndOthersUseOnce) {
 
 TEST(Admission, RefusalNamesWhatIsFreeWhere) {
   Machine m({40, 5});
-  m.promised[0] = {{38 * kGiB, 0, 0}};
+  m.promised[0].shares = {{38 * kGiB, 0, 0}};
   const auto got = m.admit({{"0", gib(4), 0}});
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, Errc::kExhausted);
@@ -66,13 +66,13 @@ TEST(Admission, RefusalNamesWhatIsFreeWhere) {
 
 TEST(Admission, ASecondLeaseOfTheWholeGpuIsRefused) {
   Machine m({40});
-  m.promised[0] = {{40 * kGiB, 0, 0}};
+  m.promised[0].shares = {{40 * kGiB, 0, 0}};
   EXPECT_EQ(m.admit({{"", {}, 0}}).error().code, Errc::kExhausted);
 }
 
 TEST(Admission, GuaranteesAboveAWholeGpuAreRefused) {
   Machine m({40});
-  m.promised[0] = {{kGiB, 0, 8000}};
+  m.promised[0].shares = {{kGiB, 0, 8000}};
   EXPECT_TRUE(m.admit({{"", gib(1), 2000}}));
   EXPECT_EQ(m.admit({{"", gib(1), 2001}}).error().code, Errc::kExhausted);
 }
@@ -120,7 +120,7 @@ TEST(Admission, PercentagesAreOfTheGpuTaken) {
 
 TEST(Admission, AShareMayShrinkBelowUseAndGrowIntoRoomOnly) {
   Machine m({40});
-  m.promised[0] = {{10 * kGiB, 8 * kGiB, 0}, {25 * kGiB, 0, 0}};
+  m.promised[0].shares = {{10 * kGiB, 8 * kGiB, 0}, {25 * kGiB, 0, 0}};
   m.gpus[0].free_bytes = 32 * kGiB;
   const auto row = rooms(m.gpus, m.promised).front();
   EXPECT_TRUE(admit_change(row, 10 * kGiB, kGiB));

@@ -41,7 +41,10 @@ Status check_request(const LeaseRequest& request) {
 }  // namespace
 
 Book::Book(BookOptions options, ProbeSource& probes, Loop& loop)
-    : options_(std::move(options)), probes_(probes), loop_(loop) {}
+    : options_(std::move(options)),
+      probes_(probes),
+      loop_(loop),
+      compute_(options_.directory.parent_path() / "gpus", options_.log) {}
 
 Status Book::adopt_all() {
   if (const Status made = make_directories(options_.directory, options_.mode); !made) return made;
@@ -94,6 +97,7 @@ Status Book::enter(std::unique_ptr<Lease> lease) {
   auto socket = LeaseSocket::open(*lease, loop_, options_.identity, options_.socket);
   if (!socket) return socket.error();
   const std::string name = lease->name();
+  compute_.enter(*lease);
   leases_[name] = {std::move(lease), std::move(*socket)};
   ++changes_;
   return {};
@@ -139,6 +143,7 @@ Result<std::unique_ptr<Lease>> Book::make(const LeaseRequest& request) {
   if (!gpus) return gpus.error();
   const auto granted = admit(request, rooms_of(request.driver, *gpus), *gpus, options_.choose);
   if (!granted) return granted.error();
+  if (const Status good = check_terms(request, *granted); !good) return good.error();
   if (const Status claimed = claim(request.driver, *granted); !claimed) return claimed.error();
   auto lease = Lease::create(options_.directory / request.name, request, *granted, options_.log);
   if (!lease) return lease;
@@ -243,17 +248,20 @@ Result<std::vector<ProbedGpu>> Book::probe(const std::string& driver) {
 }
 
 std::vector<RoomRow> Book::rooms_of(const std::string& driver, const std::vector<ProbedGpu>& gpus) {
-  std::vector<std::vector<Promised>> promised(gpus.size());
+  std::vector<GpuPromises> promised(gpus.size());
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    promised[i].settings = compute_.settings(driver, gpus[i].uuid);
   for (const auto& [name, entry] : leases_) {
     const Lease& lease = *entry.lease;
     if (lease.driver() != driver) continue;
     for (unsigned i = 0; i < lease.gpus(); ++i) {
       const auto at = std::ranges::find(gpus, lease.uuid(i), &ProbedGpu::uuid);
       if (at == gpus.end()) continue;
+      GpuPromises& gpu = promised[static_cast<std::size_t>(at - gpus.begin())];
       // Used is the tenant's claim: more than its limit is not believed.
       const std::uint64_t limit = lease.limit_bytes(i);
-      promised[static_cast<std::size_t>(at - gpus.begin())].push_back(
-          {limit, std::min(limit, lease.used_bytes(i)), lease.cores(i)});
+      gpu.shares.push_back(
+          {limit, std::min(limit, lease.used_bytes(i)), guaranteed_cores(lease, i, gpu.settings)});
     }
   }
   return rooms(gpus, promised);
@@ -314,6 +322,7 @@ void Book::remove_finished() {
 
 void Book::seldom() {
   for (auto& [name, entry] : leases_) entry.lease->audit();
+  compute_.seldom();
 }
 
 Book::Entries::iterator Book::remove(Entries::iterator entry) {
@@ -321,6 +330,7 @@ Book::Entries::iterator Book::remove(Entries::iterator entry) {
   lease.end(wire::LeaseState::kEnded);
   options_.log.info("lease " + entry->first + ": ended");
   const fs::path directory = lease.files().directory();
+  compute_.leave(lease);
   entry->second.socket.reset();
   const auto next = leases_.erase(entry);
   release_claims();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "broker/admission.h"
+#include "broker/compute.h"
 #include "broker/gpu_claims.h"
 #include "broker/gpu_probe.h"
 #include "broker/lease.h"
@@ -52,6 +53,10 @@ class Book {
   std::vector<LeaseRow> rows_after(const std::string& after, std::size_t limit);
   Status set_memory(const std::string& name, const std::string& gpu,
                     const model::MemoryQuantity& memory);
+  // In force when these return ok.
+  Status set_compute(const ComputeChange& change);
+  Status set_gpu(const GpuChange& change);
+  Result<std::vector<GpuSettings>> gpu_settings(const std::string& driver);
   Result<std::vector<RoomRow>> room(const std::string& driver);
   std::vector<BypassRow> bypasses();
   // The reports above use one measurement of each driver until this is called.
@@ -94,6 +99,13 @@ class Book {
   void discard(const std::filesystem::path& directory);
   std::string fresh_name();
   void add_measured(LeaseRow& row);
+  // Of all leases but one, on the GPU of the settings and by them.
+  std::uint32_t promised_cores(const std::string& driver, const GpuSettings& settings,
+                               const Lease* except) const;
+  std::uint32_t guaranteed_cores(const Lease& lease, unsigned gpu,
+                                 const GpuSettings& settings) const;
+  Status check_terms(const LeaseRequest& request, const std::vector<LeaseGpu>& gpus) const;
+  Status check_compute(const Lease& lease, unsigned gpu, const gate::TenantTerms& terms) const;
 
   BookOptions options_;
   ProbeSource& probes_;
@@ -101,6 +113,7 @@ class Book {
   std::map<std::string, OpenProbe> open_probes_;
   GpuClaims claims_;
   Entries leases_;
+  Compute compute_;  // uses the leases' files
   std::uint64_t changes_ = 0;
   unsigned next_number_ = 1;
 };

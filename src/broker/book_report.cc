@@ -21,6 +21,7 @@ Result<LeaseRow> Book::row(const std::string& name) {
   const auto at = find(name);
   if (!at) return at.error();
   LeaseRow row = (*at)->second.lease->row();
+  compute_.add_compute(*(*at)->second.lease, row);
   add_measured(row);
   return row;
 }
@@ -29,6 +30,7 @@ std::vector<LeaseRow> Book::rows_after(const std::string& after, std::size_t lim
   std::vector<LeaseRow> rows;
   for (auto at = leases_.upper_bound(after); at != leases_.end() && rows.size() < limit; ++at) {
     rows.push_back(at->second.lease->row());
+    compute_.add_compute(*at->second.lease, rows.back());
     add_measured(rows.back());
   }
   return rows;

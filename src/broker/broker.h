@@ -4,9 +4,10 @@
 //   STATE/broker.sock  administrators' socket (client.h)
 //   STATE/leases/NAME  one directory per lease (lease_files.h)
 //
-// One epoll loop, no threads, no children. Killed at any instruction it leaves what the next one
-// needs in the leases' own files; until that comes attached processes run on within their grants.
-// Everything on the thread that calls run() or turn(); stop() from any.
+// One epoll loop, and a thread for each GPU's compute gate (compute_thread.h); no children. Killed
+// at any instruction it leaves what the next one needs in the leases' own files; until that comes
+// attached processes run on within their grants. Everything on the thread that calls run() or
+// turn(); stop() from any.
 #pragma once
 
 #include <filesystem>

@@ -110,6 +110,20 @@ Status Client::set_memory(const std::string& lease, const std::string& gpu,
   return done ? Status{} : Status{done.error()};
 }
 
+Status Client::set_compute(const ComputeChange& change) {
+  const auto done = ask(number(Verb::kSetCompute), encoded(change));
+  return done ? Status{} : Status{done.error()};
+}
+
+Status Client::set_gpu(const GpuChange& change) {
+  const auto done = ask(number(Verb::kSetGpu), encoded(change));
+  return done ? Status{} : Status{done.error()};
+}
+
+Result<std::vector<GpuSettings>> Client::gpus(const std::string& driver) {
+  return decoded<std::vector<GpuSettings>>(ask(number(Verb::kGpus), encoded(driver)));
+}
+
 Result<std::vector<RoomRow>> Client::room(const std::string& driver) {
   return decoded<std::vector<RoomRow>>(ask(number(Verb::kRoom), encoded(driver)));
 }

@@ -38,6 +38,11 @@ class Client {
   // lease or UUID). Shares are keyed like that too.
   Status set_memory(const std::string& lease, const std::string& gpu,
                     const model::MemoryQuantity& memory);
+  // In force when these return.
+  Status set_compute(const ComputeChange& change);
+  Status set_gpu(const GpuChange& change);
+  // How each GPU of the machine is shared, in PCI order.
+  Result<std::vector<GpuSettings>> gpus(const std::string& driver);
   Result<std::vector<RoomRow>> room(const std::string& driver);
   Result<std::vector<BypassRow>> bypasses();
   // The broker ends; leases and attached processes stay for the next one.

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -31,6 +32,9 @@ enum class Verb : std::uint32_t {
   kRoom = 6,
   kBypasses = 7,
   kShutdown = 8,
+  kSetCompute = 9,
+  kSetGpu = 10,
+  kGpus = 11,     // body: the driver
   kFailed = 100,  // reply: an Error
 };
 
@@ -72,6 +76,11 @@ class Encoder {
   void operator()(const std::vector<T>& items) {
     (*this)(items.size());
     for (const T& item : items) (*this)(item);
+  }
+  template <typename T>
+  void operator()(const std::optional<T>& value) {
+    (*this)(value.has_value());
+    if (value) (*this)(*value);
   }
   std::string take() { return std::move(bytes_); }
   std::size_t size() const { return bytes_.size(); }
@@ -123,6 +132,13 @@ class Decoder {
     }
     items.clear();
     for (std::uint64_t i = 0; i < size && ok_; ++i) (*this)(items.emplace_back());
+  }
+  template <typename T>
+  void operator()(std::optional<T>& value) {
+    bool there = false;
+    (*this)(there);
+    value.reset();
+    if (there && ok_) (*this)(value.emplace());
   }
   // Everything was read, and nothing is left.
   bool is_complete() const { return ok_ && rest_.empty(); }

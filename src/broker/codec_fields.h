@@ -13,8 +13,8 @@ void fields(Archive& a, ShareRequest& v) {
 }
 template <typename Archive>
 void fields(Archive& a, LeaseRequest& v) {
-  a(v.driver), a(v.name), a(v.shares), a(v.wait), a(v.slots), a(v.policy), a(v.weight);
-  a(v.share_class), a(v.priority), a(v.oversubscription), a(v.real_libcuda);
+  a(v.driver), a(v.name), a(v.shares), a(v.wait), a(v.slots), a(v.weight);
+  a(v.share_class), a(v.priority), a(v.capped), a(v.oversubscription), a(v.real_libcuda);
   a(v.real_libnvidia_ml), a(v.cgroup);
 }
 template <typename Archive>
@@ -30,10 +30,16 @@ void fields(Archive& a, ProcessRow& v) {
   a(v.pid), a(v.slot), a(v.held_bytes);
 }
 template <typename Archive>
+void fields(Archive& a, ComputeRow& v) {
+  a(v.policy), a(v.weight), a(v.share_class), a(v.priority), a(v.capped), a(v.share), a(v.busy);
+  a(v.state), a(v.banned_for_ns), a(v.charged_ns), a(v.forgiven_ns), a(v.windows);
+  a(v.unused_grants), a(v.false_reports), a(v.gate_refusals);
+}
+template <typename Archive>
 void fields(Archive& a, UsageRow& v) {
   a(v.index), a(v.uuid), a(v.total_bytes), a(v.limit_bytes), a(v.used_bytes);
   a(v.unaccounted_bytes), a(v.kind_bytes), a(v.cores), a(v.refusals), a(v.launches);
-  a(v.waiting_ns);
+  a(v.waiting_ns), a(v.compute);
 }
 template <typename Archive>
 void fields(Archive& a, LeaseRow& v) {
@@ -51,7 +57,21 @@ void fields(Archive& a, BypassRow& v) {
 template <typename Archive>
 void fields(Archive& a, RoomRow& v) {
   a(v.index), a(v.uuid), a(v.name), a(v.total_bytes), a(v.measured_free_bytes);
-  a(v.promised_bytes), a(v.room_bytes), a(v.room_cores), a(v.leases);
+  a(v.promised_bytes), a(v.room_bytes), a(v.room_cores), a(v.leases), a(v.policy), a(v.max_inst);
+}
+template <typename Archive>
+void fields(Archive& a, GpuSettings& v) {
+  a(v.driver), a(v.uuid), a(v.index), a(v.policy), a(v.max_inst), a(v.prio_ratio), a(v.release_ns);
+  a(v.release_auto), a(v.most_cores), a(v.on_bypass);
+}
+template <typename Archive>
+void fields(Archive& a, GpuChange& v) {
+  a(v.driver), a(v.gpu), a(v.policy), a(v.max_inst), a(v.prio_ratio), a(v.most_cores);
+  a(v.release_ns), a(v.release_auto), a(v.on_bypass);
+}
+template <typename Archive>
+void fields(Archive& a, ComputeChange& v) {
+  a(v.lease), a(v.gpu), a(v.cores), a(v.weight), a(v.priority), a(v.share_class), a(v.capped);
 }
 template <typename Archive>
 void fields(Archive& a, SetMemory& v) {

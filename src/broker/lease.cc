@@ -47,10 +47,11 @@ void fill_gpu(wire::GrantGpu& to, const LeaseGpu& gpu, const LeaseRequest& reque
   to.physical_bytes = gpu.physical_bytes;
   to.context_overhead_bytes = gpu.context_overhead_bytes;
   to.cores = gpu.cores;
-  to.policy = static_cast<std::uint32_t>(request.policy);
+  to.policy = static_cast<std::uint32_t>(wire::Policy::kBurst);  // until the GPU's is read
   to.weight = request.weight;
   to.share_class = static_cast<std::uint32_t>(request.share_class);
   to.priority = request.priority;
+  to.capped = request.capped ? 1 : 0;
   to.oversubscription = static_cast<std::uint32_t>(request.oversubscription);
   to.time_scale_micro = gpu.time_scale_micro;
   copy_text(to.uuid_text, sizeof to.uuid_text, gpu.uuid);
@@ -193,6 +194,7 @@ Lease::AttachAnswer Lease::attach(Peer peer, std::uint64_t image) {
   show_process(slot, pid);
   watch(peer.pidfd.get(), slot);
   slot_pidfd_[slot] = std::move(peer.pidfd);
+  tell_slot(slot, true);
   return {wire::Answer::kDone, unused, {}};
 }
 
@@ -206,6 +208,7 @@ Lease::AttachAnswer Lease::attach_again(unsigned slot, const Peer& peer, std::ui
     entry.start_stack = peer.stat.start_stack;
     show_process(slot, peer.identity.pid);
     files_.table().execs++;
+    tell_slot(slot, true);
   }
   return {wire::Answer::kDone, static_cast<int>(slot), {}};
 }
@@ -320,6 +323,7 @@ bool Lease::empty_slot(unsigned slot) {
 }
 
 bool Lease::free_slot(unsigned slot) {
+  tell_slot(slot, false);
   if (!empty_slot(slot)) return false;
   TableEntry& entry = files_.table().slot[slot];
   slot_of_.erase(entry.identity());
@@ -327,6 +331,16 @@ bool Lease::free_slot(unsigned slot) {
   files_.table().reaps++;
   slot_pidfd_[slot].reset();
   return true;
+}
+
+void Lease::follow_slots(SlotObserver observer) {
+  slot_observer_ = std::move(observer);
+  if (!slot_observer_) return;
+  for (const auto& [identity, slot] : slot_of_) tell_slot(slot, true);
+}
+
+void Lease::tell_slot(unsigned slot, bool taken) {
+  if (slot_observer_) slot_observer_(slot, taken);
 }
 
 bool Lease::image_is_gone(const TableEntry& entry) const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -69,6 +70,10 @@ class Lease {
   void connection_ended(unsigned slot);
   // Four times a second: what could not be done at once, images that are gone. Bounded work.
   void check_images();
+  // Called for each slot that is taken, those that are included, and whenever one is taken (also
+  // anew, by another image) or its process is gone.
+  using SlotObserver = std::function<void(unsigned slot, bool taken)>;
+  void follow_slots(SlotObserver observer);
   // Once a second: head against mirrors, bytes in free slots, truncation.
   void audit();
 
@@ -107,6 +112,7 @@ class Lease {
   void show_process(unsigned slot, std::int32_t pid);
   bool empty_slot(unsigned slot);
   bool free_slot(unsigned slot);
+  void tell_slot(unsigned slot, bool taken);
   bool image_is_gone(const TableEntry& entry) const;
   void drop_runner(unsigned runner);
   int unused_slot() const;
@@ -122,6 +128,7 @@ class Lease {
   std::vector<UniqueFd> slot_pidfd_;
   std::vector<UniqueFd> runner_pidfd_;
   std::map<ProcessIdentity, unsigned> slot_of_;
+  SlotObserver slot_observer_;
   std::vector<unsigned> stuck_;  // dead slots whose bytes a scribbler kept us from subtracting
   unsigned runners_ = 0;
   unsigned next_image_check_ = 0;

@@ -42,7 +42,13 @@ LeaseRow Lease::row() const {
     usage.total_bytes = grant().gpu[gpu].physical_bytes;
     usage.limit_bytes = limit_bytes(gpu);
     usage.used_bytes = used_bytes(gpu);
-    usage.cores = grant().gpu[gpu].cores;
+    const wire::GrantGpu& granted = grant().gpu[gpu];
+    usage.cores = granted.cores;
+    usage.compute.policy = wire::Policy{granted.policy.load()};
+    usage.compute.weight = granted.weight;
+    usage.compute.share_class = wire::ShareClass{granted.share_class.load()};
+    usage.compute.priority = granted.priority;
+    usage.compute.capped = granted.capped != 0;
     const TableTotals& before = files_.table().totals[gpu];
     usage.refusals = before.refusals;
     usage.launches = before.launches;
@@ -56,6 +62,7 @@ LeaseRow Lease::row() const {
       usage.refusals = saturating_sum(usage.refusals, cell.refusals);
       usage.launches = saturating_sum(usage.launches, cell.launches);
       usage.waiting_ns = saturating_sum(usage.waiting_ns, cell.waiting_ns);
+      usage.compute.gate_refusals = saturating_sum(usage.compute.gate_refusals, cell.gate_refusals);
     }
     row.gpus.push_back(std::move(usage));
   }

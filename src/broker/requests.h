@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,10 @@ struct LeaseRequest {
   std::vector<ShareRequest> shares;
   bool wait = false;                          // wait until it fits instead of being refused
   std::uint32_t slots = wire::kDefaultSlots;  // most processes at once
-  wire::Policy policy = wire::Policy::kBurst;
   std::uint32_t weight = 1;
   wire::ShareClass share_class = wire::ShareClass::kOffline;
   std::uint32_t priority = 0;
+  bool capped = false;  // never more than the cores, whatever is idle
   wire::Oversubscription oversubscription = wire::Oversubscription::kOff;
   std::string real_libcuda;  // absolute paths behind the interposer
   std::string real_libnvidia_ml;
@@ -55,6 +56,26 @@ struct ProcessRow {
   std::vector<std::uint64_t> held_bytes;  // per GPU of the lease
 };
 
+// What a lease's processes did at the compute gate. Times are the host's.
+enum class ComputeState : std::uint8_t { kIdle, kWaiting, kHolding, kBanned, kPaused, kCapped };
+struct ComputeRow {
+  wire::Policy policy = wire::Policy::kBurst;
+  std::uint32_t weight = 1;
+  wire::ShareClass share_class = wire::ShareClass::kOffline;
+  std::uint32_t priority = 0;
+  bool capped = false;
+  std::uint32_t share = 0;  // 1/100 % of the GPU's time, as things stand
+  std::uint32_t busy = 0;   // 1/100 %, of the last second
+  ComputeState state = ComputeState::kIdle;
+  std::uint64_t banned_for_ns = 0;
+  std::uint64_t charged_ns = 0;  // since this broker has kept the account
+  std::uint64_t forgiven_ns = 0;
+  std::uint64_t windows = 0;
+  std::uint64_t unused_grants = 0;
+  std::uint64_t false_reports = 0;
+  std::uint64_t gate_refusals = 0;  // work refused because no broker answered
+};
+
 struct UsageRow {
   std::uint32_t index = 0;
   std::string uuid;
@@ -65,6 +86,7 @@ struct UsageRow {
   std::vector<std::uint64_t> kind_bytes;  // by wire::Kind
   std::uint32_t cores = 0;
   std::uint64_t refusals = 0, launches = 0, waiting_ns = 0;  // since the lease began
+  ComputeRow compute;
 };
 
 struct LeaseRow {
@@ -100,6 +122,43 @@ struct RoomRow {
   std::uint64_t room_bytes = 0;
   std::uint32_t room_cores = 0;  // 1/100 %
   std::uint32_t leases = 0;
+  wire::Policy policy = wire::Policy::kBurst;
+  std::uint32_t max_inst = 20;
+};
+
+// How a GPU is shared, and what happens to work that passes its gate by.
+enum class OnBypass : std::uint8_t { kReport, kBan, kStop, kEnd };
+struct GpuSettings {
+  std::string driver;
+  std::string uuid;
+  std::uint32_t index = 0;  // on the machine, PCI order; in answers only
+  wire::Policy policy = wire::Policy::kBurst;
+  std::uint32_t max_inst = 20;
+  std::uint32_t prio_ratio = 0;  // percent; 0: online tenants get everything
+  std::uint64_t release_ns = 100'000'000;
+  bool release_auto = false;
+  std::uint32_t most_cores = model::kWholeGpu;  // sum of guarantees in 1/100 %; more: overcommitted
+  OnBypass on_bypass = OnBypass::kReport;
+};
+
+// What is to change of them; what is absent stays.
+struct GpuChange {
+  std::string driver;
+  std::string gpu;  // index in PCI order or UUID
+  std::optional<wire::Policy> policy;
+  std::optional<std::uint32_t> max_inst, prio_ratio, most_cores;
+  std::optional<std::uint64_t> release_ns;
+  std::optional<bool> release_auto;
+  std::optional<OnBypass> on_bypass;
+};
+
+// What is to change of a lease's compute share; what is absent stays.
+struct ComputeChange {
+  std::string lease;
+  std::string gpu;  // index within the lease or UUID; empty: all of them
+  std::optional<std::uint32_t> cores, weight, priority;
+  std::optional<wire::ShareClass> share_class;
+  std::optional<bool> capped;
 };
 
 }  // namespace aliquot::broker

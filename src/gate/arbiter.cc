@@ -13,6 +13,8 @@ constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 constexpr Nanoseconds kUsualWake = 100 * kMicrosecond;
 constexpr Nanoseconds kWindowInWakes = 60;
 
+}  // namespace
+
 TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions& options) {
   const auto past = [now](Nanoseconds& time) { time = std::clamp<Nanoseconds>(time, 0, now); };
   past(report.busy_ns);
@@ -27,8 +29,6 @@ TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions&
                               options.most_in_flight + std::max(report.longest_ns, report.head_ns));
   return report;
 }
-
-}  // namespace
 
 ArbiterOptions for_host(const ArbiterOptions& options, Nanoseconds wake) {
   if (wake <= kUsualWake) return options;
@@ -66,18 +66,18 @@ std::size_t Arbiter::add(Nanoseconds now, const TenantTerms& terms) {
 void Arbiter::remove(Nanoseconds now, std::size_t index) {
   settle(now);
   set_active(now, index, false);
-  close(now, index);
+  give_up_turn(now, index);
   tenants_[index].present = false;
-  if (holder_ == static_cast<int>(index)) holder_ = kNobody;
-  if (successor_ == static_cast<int>(index)) successor_ = kNobody;
   if (check_.tenant == static_cast<int>(index)) check_ = {};
   update_shares();
 }
 
 void Arbiter::set_terms(Nanoseconds now, std::size_t index, const TenantTerms& terms) {
   settle(now);
+  const bool other_class = tenants_[index].terms.share_class != terms.share_class;
   tenants_[index].terms = terms;
   update_shares();
+  if (other_class) give_up_turn(now, index);
   // The window of the old terms ends soon.
   Window& window = tenants_[index].window;
   if (window.open && window.limited) {
@@ -91,6 +91,14 @@ void Arbiter::set_gpu_terms(Nanoseconds now, const GpuTerms& terms) {
   gpu_ = terms;
   for (Tenant& tenant : tenants_) tenant.share = {};
   update_shares();
+  for (std::size_t i = 0; i < tenants_.size(); ++i) give_up_turn(now, i);
+}
+
+// Windows of other rules (native, online: open whoever holds the turn) end with them.
+void Arbiter::give_up_turn(Nanoseconds now, std::size_t index) {
+  close(now, index);
+  if (holder_ == static_cast<int>(index)) holder_ = kNobody;
+  if (successor_ == static_cast<int>(index)) successor_ = kNobody;
 }
 
 void Arbiter::set_holds_gpu(std::size_t index, bool holds) {

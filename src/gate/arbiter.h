@@ -69,6 +69,9 @@ ArbiterOptions for_host(const ArbiterOptions& options, Nanoseconds wake);
 // For a machine slowed by `factor` (10: a tenth of the speed).
 ArbiterOptions slowed(const ArbiterOptions& options, double factor);
 
+// What is believed of an untrusted report, and safe to calculate with.
+TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions& options);
+
 struct Account {
   Nanoseconds charged_ns = 0;
   Nanoseconds allowed_ns = 0;  // windows open, and work left in flight when they closed (audit.h)
@@ -109,6 +112,8 @@ class Arbiter {
   bool present(std::size_t tenant) const { return tenants_[tenant].present; }
   Share share(std::size_t tenant) const { return tenants_[tenant].share; }
   Standing standing(Nanoseconds now, std::size_t tenant) const;
+  // In the past: it is not banned.
+  Nanoseconds banned_until(std::size_t tenant) const { return tenants_[tenant].banned_until; }
   const Account& account(std::size_t tenant) const { return tenants_[tenant].account; }
   // Positive: device time it is owed; negative: it had more than its share.
   Nanoseconds lag(std::size_t tenant) const;
@@ -170,6 +175,7 @@ class Arbiter {
   void read_reports(Nanoseconds now, std::span<const TenantReport> reports);
   void open(Nanoseconds now, std::size_t tenant, Nanoseconds end, Kernels kernels);
   void close(Nanoseconds now, std::size_t tenant);
+  void give_up_turn(Nanoseconds now, std::size_t tenant);
   void note_change(std::size_t tenant);
   void wake_by(Nanoseconds time) { wake_at_ = time < wake_at_ ? time : wake_at_; }
   void wake_for_waiting(Nanoseconds now);

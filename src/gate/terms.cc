@@ -87,6 +87,10 @@ bool lends_idle_time(Policy policy) {
 }
 
 Status check(const GpuTerms& terms) {
+  if (terms.policy > Policy::kBestEffort) {
+    return Error{Errc::kInvalid, "policy " + std::to_string(static_cast<unsigned>(terms.policy)) +
+                                     ": give a number from 0 to 7, or a name"};
+  }
   if (terms.max_inst < 1 || terms.max_inst > kMostInstances) {
     return Error{Errc::kInvalid,
                  "max-inst " + std::to_string(terms.max_inst) + ": give a number from 1 to 25"};
@@ -114,6 +118,20 @@ Status check(const TenantTerms& terms, const GpuTerms& gpu) {
     return Error{Errc::kInvalid, "cap without cores: say how much with --cores"};
   }
   return {};
+}
+
+double guaranteed_percent(const TenantTerms& terms, const GpuTerms& gpu) {
+  const double unit = 100.0 / gpu.max_inst;
+  switch (gpu.policy) {
+    case Policy::kFair:
+      return unit;
+    case Policy::kFixed:
+      return terms.cores_percent > 0 ? terms.cores_percent : unit * terms.weight;
+    case Policy::kBurst:
+      return terms.cores_percent;
+    default:
+      return 0;
+  }
 }
 
 std::vector<Share> shares_of(const GpuTerms& gpu, std::span<const Claim> claims) {

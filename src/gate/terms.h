@@ -46,6 +46,9 @@ struct TenantTerms {
 Status check(const GpuTerms& terms);
 Status check(const TenantTerms& terms, const GpuTerms& gpu);
 
+// Part of the GPU's time that is promised whatever the others do; 0: that depends on them.
+double guaranteed_percent(const TenantTerms& terms, const GpuTerms& gpu);
+
 struct Claim {
   TenantTerms terms;
   bool holds_gpu = false;  // a process of it has the GPU open
