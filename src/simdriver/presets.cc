@@ -171,6 +171,15 @@ Result<MachineSpec> make_machine(const MachineRequest& request, const fs::path& 
   return machine;
 }
 
+MachineSpec with_free_calls(MachineSpec machine) {
+  for (GpuModel& model : machine.models) {
+    Timing& timing = model.timing;
+    timing.launch_ns = timing.graph_launch_ns = timing.graph_node_ns = 0;
+    timing.alloc_ns = timing.free_ns = timing.context_create_ns = 0;
+  }
+  return machine;
+}
+
 Result<MachineSpec> read_machine(const fs::path& file) {
   const auto json = read_json(file);
   if (!json) return json.error();

@@ -25,6 +25,10 @@ Result<std::filesystem::path> simulator_directory();
 Result<MachineSpec> make_machine(const MachineRequest& request,
                                  const std::filesystem::path& simulator);
 
+// The same machine, whose driver's calls cost their callers nothing but what the simulator itself
+// needs: for measuring that, and for tests that are about something else.
+MachineSpec with_free_calls(MachineSpec machine);
+
 // Reads what to_json(MachineSpec) wrote: a machine that is already complete.
 Result<MachineSpec> read_machine(const std::filesystem::path& file);
 

@@ -65,6 +65,7 @@ std::optional<Answer> Client::ask(Op op, std::span<const std::byte> payload,
   if (reply.payload_bytes != got->bytes.size() - sizeof(reply)) return std::nullopt;
   Answer answer;
   answer.result = reply.result;
+  answer.cost_ns = reply.cost_ns;
   answer.payload.assign(got->bytes.begin() + sizeof(reply), got->bytes.end());
   answer.fds = std::move(got->fds);
   return answer;

@@ -15,6 +15,7 @@ namespace aliquot::simdriver {
 
 struct Answer {
   std::int32_t result = 0;
+  std::uint64_t cost_ns = 0;
   std::vector<std::byte> payload;
   std::vector<UniqueFd> fds;
 

@@ -11,7 +11,7 @@
 
 namespace aliquot::simdriver {
 
-inline constexpr std::uint32_t kChannelVersion = 2;
+inline constexpr std::uint32_t kChannelVersion = 3;
 inline constexpr std::size_t kMaxMessageBytes = 16384;
 inline constexpr std::size_t kMaxMessageFds = 4;
 inline constexpr std::uint64_t kGranuleBytes = 2u << 20;
@@ -50,6 +50,7 @@ struct RequestHeader {
 struct ReplyHeader {
   std::int32_t result;
   std::uint32_t payload_bytes;
+  std::uint64_t cost_ns;  // what the driver's call that asked costs its caller, of machine time
 };
 
 struct HelloRequest {
@@ -82,7 +83,10 @@ struct DeviceInfo {
   std::uint64_t nvlink_peers;
   std::uint32_t host_to_device_mib_s;
   std::uint32_t device_to_host_mib_s;
-  std::uint32_t launch_ns;  // what a launch costs the stream, from the model
+  // What launches cost their caller, of machine time.
+  std::uint32_t launch_ns;
+  std::uint32_t graph_launch_ns;
+  std::uint32_t graph_node_ns;
   std::uint32_t reserved;
   // Indexed by CUdevice_attribute; kAbsentAttribute: the device does not have it.
   std::array<std::int32_t, kDeviceAttributes> attributes;

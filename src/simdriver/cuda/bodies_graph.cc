@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "simdriver/cuda/bodies.h"
+#include "simdriver/cuda/call_cost.h"
 #include "simdriver/cuda/graphs.h"
 
 using namespace aliquot::simdriver;  // NOLINT(google-build-using-namespace)
@@ -259,6 +260,8 @@ CUresult sim_cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   Executable* executable = graph_objects().executables.find(handle);
   if (executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = refuse_capture(*stream)) return result;
+  const DeviceInfo& info = stream->context->device->info;
+  owe(info.graph_launch_ns + executable->nodes.size() * info.graph_node_ns);
   return launch_executable(*stream, *executable);
 }
 

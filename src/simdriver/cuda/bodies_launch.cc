@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "simdriver/cuda/bodies.h"
+#include "simdriver/cuda/call_cost.h"
 #include "simdriver/cuda/launch.h"
 #include "simdriver/cuda/requests.h"
 
@@ -24,6 +25,7 @@ CUresult launch(LaunchOperation operation, CUstream handle, const Arguments& arg
       pack_arguments(*image, arguments.params, arguments.extra, operation.arguments);
   if (packed != CUDA_SUCCESS) return packed;
   if (!is_capturing(*stream)) {
+    owe(stream->context->device->info.launch_ns);
     const CUresult refused = refuse_implicit(*stream);
     return refused != CUDA_SUCCESS ? refused : submit_launch(*stream, operation);
   }

@@ -12,6 +12,7 @@
 
 #include "driver_abi/cuda_table.h"
 #include "simdriver/cuda/bodies.h"
+#include "simdriver/cuda/call_cost.h"
 #include "simdriver/cuda/entries.h"
 #include "simdriver/cuda/failures.h"
 #include "simdriver/cuda/library.h"
@@ -81,8 +82,10 @@ CUresult enter(std::size_t row) {
   return CUDA_SUCCESS;
 }
 
-// What a call answers; failures are said where somebody wants to hear of them.
+// What a call answers, once it has taken the time it takes; failures are said where somebody wants
+// to hear of them.
 CUresult said(std::size_t row, CUresult result) {
+  pay();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
     say(Say::kDebug, "%s: %d", kCudaEntries[row].symbol.data(), result);
   }

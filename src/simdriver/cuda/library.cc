@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "simdriver/cuda/call_cost.h"
 #include "simdriver/cuda/visible_devices.h"
 
 namespace aliquot::simdriver {
@@ -100,6 +101,7 @@ CUresult Library::ask_bytes(Op op, std::span<const std::byte> payload, std::span
     return CUDA_ERROR_SYSTEM_NOT_READY;
   }
   const CUresult result = got->result;
+  owe(got->cost_ns);
   if (answer != nullptr) *answer = std::move(*got);
   return result;
 }
@@ -127,6 +129,7 @@ CUresult Library::connect() {
   const auto hello = answer.as<HelloReply>();
   if (!hello || answer.fds.size() != 3) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   cuda_version_ = hello->cuda_version;
+  time_scale_micro_ = std::max(hello->time_scale_micro, 1u);
   memory_ = Memory::make(std::move(answer.fds[0]), CommitCredit());
   if (!memory_) return CUDA_ERROR_OUT_OF_MEMORY;
   doorbell_ = std::move(answer.fds[1]);
@@ -175,6 +178,10 @@ CUresult Library::initialise() {
 int Library::cuda_version() {
   (void)connected();  // without a machine: the newest version
   return cuda_version_;
+}
+
+std::int64_t Library::host_span(std::int64_t machine_ns) const {
+  return static_cast<std::int64_t>(static_cast<double>(machine_ns) * 1e6 / time_scale_micro_);
 }
 
 DeviceView* Library::device(int ordinal) {

@@ -28,6 +28,8 @@ class Library {
 
   DeviceView* device(int ordinal);
   std::vector<std::unique_ptr<DeviceView>>& devices() { return devices_; }
+  // How long the host waits for so much of the machine's time.
+  std::int64_t host_span(std::int64_t machine_ns) const;
   const MachinePage* machine_page() const { return machine_page_; }
 
   // One request. A dead server is CUDA_ERROR_SYSTEM_NOT_READY from then on.
@@ -65,6 +67,7 @@ class Library {
   UniqueFd doorbell_;
   const MachinePage* machine_page_ = nullptr;
   int cuda_version_ = 13000;
+  std::uint32_t time_scale_micro_ = 1'000'000;
   std::unique_ptr<Memory> memory_;
   std::vector<std::unique_ptr<DeviceView>> devices_;
   std::uint64_t last_id_ = 0;

@@ -17,8 +17,8 @@
 
 namespace aliquot::simdriver::test {
 
-// Starts the machine before the first test and ends it after the last. `change` may alter what the
-// preset says.
+// Starts the machine before the first test and ends it after the last. Its calls cost nothing;
+// `change` may alter what the preset says.
 class MachineEnvironment : public testing::Environment {
  public:
   explicit MachineEnvironment(std::string node, std::string cuda = "",
@@ -33,10 +33,11 @@ class MachineEnvironment : public testing::Environment {
     unsetenv("CUDA_VISIBLE_DEVICES");
     const auto simulator = simulator_directory();
     ASSERT_TRUE(simulator) << simulator.error().message;
-    auto spec = make_machine({node_, "test", cuda_}, *simulator);
+    const auto spec = make_machine({node_, "test", cuda_}, *simulator);
     ASSERT_TRUE(spec) << spec.error().message;
-    if (change_) change_(*spec);
-    const auto machine = start_machine(*spec, *simulator);
+    MachineSpec changed = with_free_calls(*spec);
+    if (change_) change_(changed);
+    const auto machine = start_machine(changed, *simulator);
     ASSERT_TRUE(machine) << machine.error().message;
   }
   void TearDown() override {

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "simdriver/cuda/allocate.h"
 #include "simdriver/cuda/arrays.h"
+#include "simdriver/cuda/call_cost.h"
 #include "simdriver/cuda/callbacks.h"
 #include "simdriver/cuda/modules.h"
 #include "simdriver/cuda/operations.h"
@@ -216,6 +217,7 @@ CUresult open_context(DeviceView& device, unsigned flags, bool primary, Context*
 
 void close_context(Lock& lock, Context& context) {
   Library& lib = library();
+  const CallCost before = call_cost;
   stop_callbacks(lock, context);
   forget_pending(context);
   lib.streams.for_each([&](const Stream& stream) {
@@ -227,6 +229,7 @@ void close_context(Lock& lock, Context& context) {
   free_modules(context);
   forget_arrays(context);
   free_memory_of(context);
+  call_cost = before;  // all of it goes with the context, not piece by piece
   lib.contexts.remove(&context);
 }
 

@@ -230,6 +230,8 @@ DeviceInfo device_info(const MachineSpec& spec, std::uint32_t device) {
   info.uuid = spec.gpus[device].uuid;
   info.total_bytes = model.memory.driver_total_bytes;
   info.launch_ns = static_cast<std::uint32_t>(model.timing.launch_ns);
+  info.graph_launch_ns = static_cast<std::uint32_t>(model.timing.graph_launch_ns);
+  info.graph_node_ns = static_cast<std::uint32_t>(model.timing.graph_node_ns);
   info.attributes.fill(kAbsentAttribute);
   for (const auto& [id, value] : kCommon) info.attributes[static_cast<std::size_t>(id)] = value;
   set_model(model, info);

@@ -83,6 +83,9 @@ std::int32_t create_block(Call& call, const MemoryRequest& request) {
     return kSimulatorOutOfHostMemory;
   }
   block.inode = about.st_ino;
+  if (request.kind != MemoryKind::kCell && call.op == Op::kBlockCreate) {
+    call.cost_ns = gpu.model.timing.alloc_ns;
+  }
   const Block& added = call.machine.blocks().add(std::move(block));
   call.reply_fds = {added.file.get()};
   return call.answer(BlockReply{added.key, added.bytes, added.device, added.kind});
@@ -114,7 +117,12 @@ std::int32_t block_request(Call& call) {
   }
   std::optional<ChargeMove> move;
   if (!call.machine.blocks().release(id.block, call.session.id, move)) return kInvalidHandle;
-  if (move) call.machine.apply(*move);
+  if (move) {
+    call.machine.apply(*move);
+    if (!move->to && move->bytes != 0) {
+      call.cost_ns = call.machine.device(move->device)->model.timing.free_ns;
+    }
+  }
   return kSuccess;
 }
 
@@ -156,6 +164,7 @@ std::int32_t handle_context(Call& call) {
       return context.error().code == Errc::kExhausted ? kOutOfMemory : kSimulatorOutOfHostMemory;
     }
     call.reply_fds = {(*context)->client.fd(), (*context)->server.fd()};
+    call.cost_ns = gpu->model.timing.context_create_ns;
     return call.answer(ContextReply{(*context)->key});
   }
   ContextId id{};
@@ -192,10 +201,12 @@ std::int32_t handle_memory(Call& call) {
   if (request.bytes == 0) return kInvalidValue;
   if (makes_block) return create_block(call, request);
   if (call.op == Op::kMemoryGive) {
+    call.cost_ns = gpu->model.timing.free_ns;
     return gpu->books.give(call.session.id, request.kind, request.bytes) ? kSuccess : kInvalidValue;
   }
   const auto charged = gpu->books.take(call.session.id, request.kind, request.bytes);
   if (!charged) return kOutOfMemory;
+  call.cost_ns = gpu->model.timing.alloc_ns;
   return call.answer(MemoryRequest{request.device, request.kind, *charged});
 }
 

@@ -35,6 +35,7 @@ struct Call {
 
   std::vector<std::byte> reply;
   std::vector<int> reply_fds;  // borrowed until the answer is sent
+  std::uint64_t cost_ns = 0;   // what the driver's call costs, from the model's timing
 
   // The payload as a T; nullptr when it is not exactly one.
   template <typename T>

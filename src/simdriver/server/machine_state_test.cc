@@ -226,7 +226,7 @@ TEST_F(MachineStateTest, AnswersAnyRequestWithoutHarm) {
     std::vector<UniqueFd> fds;
     const auto op = static_cast<Op>(0x100 * (1 + random() % 6) + random() % 0x18);
     if (op == Op::kShutdown) continue;
-    Call call{*machine_, owner, op, payload, fds, {}, {}};
+    Call call{*machine_, owner, op, payload, fds, {}, {}, 0};
     handle(call);
     if (i % 50 == 49) machine_->end_session(machine_->sessions().begin()->first);
   }

@@ -104,10 +104,10 @@ bool Server::answer(Session& session) {
   if (header.payload_bytes != payload.size()) return false;
 
   machine_.catch_up(machine_.now());
-  Call call{machine_, session, header.op, payload, request->fds, {}, {}};
+  Call call{machine_, session, header.op, payload, request->fds, {}, {}, 0};
   const std::int32_t result = handle(call);
   std::vector<std::byte> bytes(sizeof(ReplyHeader) + call.reply.size());
-  const ReplyHeader reply{result, static_cast<std::uint32_t>(call.reply.size())};
+  const ReplyHeader reply{result, static_cast<std::uint32_t>(call.reply.size()), call.cost_ns};
   std::memcpy(bytes.data(), &reply, sizeof(reply));
   std::ranges::copy(call.reply, bytes.begin() + sizeof(reply));
   // Who does not read its answers is not waited for.

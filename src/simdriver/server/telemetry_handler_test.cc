@@ -26,8 +26,9 @@ class TelemetryHandler : public testing::Test {
   template <typename Request>
   std::int32_t ask(TelemetryOp op, const Request& request) {
     std::vector<UniqueFd> fds;
-    Call call{*machine_, *session_, static_cast<Op>(op), std::as_bytes(std::span(&request, 1)), fds,
-              {},        {}};
+    Call call{
+        *machine_, *session_, static_cast<Op>(op), std::as_bytes(std::span(&request, 1)), fds, {},
+        {},        0};
     const std::int32_t result = handle(call);
     reply_ = std::move(call.reply);
     return result;
