@@ -189,6 +189,10 @@ void free_allocation(Allocation& allocation) {
   memory.remove(base);
 }
 
+void end_graph_launch(Allocation& allocation) {
+  if (--allocation.graph_launches == 0) free_allocation(allocation);
+}
+
 void free_memory_of(Context& context) {
   Memory& memory = library().memory();
   std::vector<std::uint64_t> mine;

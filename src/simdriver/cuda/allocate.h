@@ -15,6 +15,8 @@ CUresult allocate_granules(MemoryKind kind, std::uint64_t bytes, Allocation allo
 CUresult allocate_managed(Context& context, std::uint64_t bytes, std::uint64_t& address);
 // Of any kind but those of pools and mappings; the charge goes back.
 void free_allocation(Allocation& allocation);
+// The same where a stream has come to the free: a later launch of a graph may hold it still.
+void end_graph_launch(Allocation& allocation);
 // What a context leaves behind.
 void free_memory_of(Context& context);
 

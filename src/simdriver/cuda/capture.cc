@@ -52,10 +52,11 @@ bool all_joined(const Capture& capture) {
     if (!behind.insert(node).second) continue;
     for (const Node* before : node->after) open.push_back(before);
   }
-  return std::ranges::all_of(capture.ends, [&](const auto& entry) {
-    return std::ranges::all_of(entry.second,
-                               [&](const Node* node) { return behind.contains(node); });
-  });
+  const auto joined = [&](const Node* node) { return behind.contains(node); };
+  return std::ranges::all_of(capture.left_behind, joined) &&
+         std::ranges::all_of(capture.ends, [&](const auto& entry) {
+           return std::ranges::all_of(entry.second, joined);
+         });
 }
 
 void forget(Capture& capture) {
@@ -197,9 +198,16 @@ CUresult end_capture(Stream& stream, Graph*& graph) {
   return result;
 }
 
-void forget_capture_of(const Stream& stream) {
+void forget_capture_of(Stream& stream) {
   if (stream.capture == nullptr) return;
   Capture& capture = *stream.capture;
+  if (capture.origin != &stream) {
+    // A branch may end before the capture does; what it did must still be joined.
+    add_ends(capture.left_behind, capture.ends[&stream]);
+    capture.ends.erase(&stream);
+    stream.capture = nullptr;
+    return;
+  }
   Graph* graph = capture.into_given_graph ? nullptr : capture.graph;
   forget(capture);
   if (graph != nullptr) destroy_graph(*graph);

@@ -224,6 +224,48 @@ TEST_F(DriverMemory, ASynchronisationInACaptureIsRefusedAndEndsIt) {
   EXPECT_EQ(CU(cuStreamSynchronize)(stream_), CUDA_SUCCESS);
 }
 
+// A branch of stream_'s capture: a second stream that waited for it and filled some memory.
+class CaptureWithABranch : public DriverMemory {
+ protected:
+  void SetUp() override {
+    DriverMemory::SetUp();
+    ASSERT_EQ(CU(cuMemAlloc_v2)(&memory_, 4), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuStreamCreate)(&branch_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuEventCreate)(&event_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuStreamBeginCapture_v2)(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuEventRecord)(event_, stream_), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuStreamWaitEvent)(branch_, event_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(CU(cuMemsetD32Async)(memory_, 7, 1, branch_), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(CU(cuEventDestroy_v2)(event_), CUDA_SUCCESS);
+    EXPECT_EQ(CU(cuMemFree_v2)(memory_), CUDA_SUCCESS);
+    DriverMemory::TearDown();
+  }
+  CUdeviceptr memory_ = 0;
+  CUstream branch_ = nullptr;
+  CUevent event_ = nullptr;
+};
+
+TEST_F(CaptureWithABranch, MayLoseTheJoinedBranchBeforeItEnds) {
+  ASSERT_EQ(CU(cuEventRecord)(event_, branch_), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuStreamWaitEvent)(stream_, event_, 0), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuStreamDestroy_v2)(branch_), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(CU(cuStreamEndCapture)(stream_, &graph), CUDA_SUCCESS);
+  size_t nodes = 0;
+  EXPECT_EQ(CU(cuGraphGetNodes)(graph, nullptr, &nodes), CUDA_SUCCESS);
+  EXPECT_EQ(nodes, 1u);
+  EXPECT_EQ(CU(cuGraphDestroy)(graph), CUDA_SUCCESS);
+}
+
+TEST_F(CaptureWithABranch, IsRefusedWhenTheBranchIsLostUnjoined) {
+  ASSERT_EQ(CU(cuStreamDestroy_v2)(branch_), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(CU(cuStreamEndCapture)(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  EXPECT_EQ(graph, nullptr);
+}
+
 TEST_F(DriverMemory, GraphsHoldTheirMemoryFromLaunchToFree) {
   CUgraph graph = nullptr;
   ASSERT_EQ(CU(cuGraphCreate)(&graph, 0), CUDA_SUCCESS);
@@ -249,6 +291,31 @@ TEST_F(DriverMemory, GraphsHoldTheirMemoryFromLaunchToFree) {
   EXPECT_EQ(CU(cuGraphLaunch)(executable, stream_), CUDA_ERROR_INVALID_VALUE);  // not freed yet
   EXPECT_EQ(CU(cuMemFreeAsync)(params.address, stream_), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuStreamSynchronize)(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(free_now(), free_before_);
+  EXPECT_EQ(CU(cuGraphExecDestroy)(executable), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuGraphDestroy)(graph), CUDA_SUCCESS);
+}
+
+TEST_F(DriverMemory, AGraphThatFreesItsMemoryIsLaunchedAgainBeforeItHas) {
+  CUgraph graph = nullptr;
+  ASSERT_EQ(CU(cuGraphCreate)(&graph, 0), CUDA_SUCCESS);
+  CUDA_MEM_ALLOC_NODE_PARAMS params{};
+  params.pool.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.pool.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.bytes = kMiB;
+  CUgraphNode nodes[3] = {};
+  ASSERT_EQ(CU(cuGraphAddMemAllocNode)(&nodes[0], graph, nullptr, 0, &params), CUDA_SUCCESS);
+  const CUDA_HOST_NODE_PARAMS wait{[](void*) { usleep(5000); }, nullptr};
+  ASSERT_EQ(CU(cuGraphAddHostNode)(&nodes[1], graph, &nodes[0], 1, &wait), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuGraphAddMemFreeNode)(&nodes[2], graph, &nodes[1], 1, params.address),
+            CUDA_SUCCESS);
+  CUgraphExec executable = nullptr;
+  ASSERT_EQ(CU(cuGraphInstantiateWithFlags)(&executable, graph, 0), CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(CU(cuGraphLaunch)(executable, stream_), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(free_before_ - free_now(), 2 * kMiB);  // held once, however many launches wait
+  ASSERT_EQ(CU(cuStreamSynchronize)(stream_), CUDA_SUCCESS);
   EXPECT_EQ(free_now(), free_before_);
   EXPECT_EQ(CU(cuGraphExecDestroy)(executable), CUDA_SUCCESS);
   EXPECT_EQ(CU(cuGraphDestroy)(graph), CUDA_SUCCESS);

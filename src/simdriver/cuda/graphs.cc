@@ -193,10 +193,23 @@ class Flattening {
   Executable& executable_;
 };
 
-CUresult take_graph_memory(const AllocOperation& alloc, Context& context) {
+bool frees(const Executable& executable, std::uint64_t address) {
+  return std::ranges::any_of(executable.nodes, [&](const ExecutableNode& node) {
+    const auto* free = std::get_if<FreeOperation>(&node.operation);
+    return free != nullptr && free->address == address;
+  });
+}
+
+CUresult take_graph_memory(const AllocOperation& alloc, const Executable& executable,
+                           Context& context) {
   Memory& memory = library().memory();
   const CUDA_MEM_ALLOC_NODE_PARAMS& params = alloc.params;
-  if (memory.find(params.address) != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (Allocation* before = memory.find(params.address)) {
+    // An earlier launch that frees it has not come to that yet: this one takes it over.
+    if (!frees(executable, params.address)) return CUDA_ERROR_INVALID_VALUE;
+    ++before->graph_launches;
+    return CUDA_SUCCESS;
+  }
   DeviceView* device = library().device(params.pool.location.id);
   const std::uint64_t whole = (params.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   const CUresult result =
@@ -222,7 +235,7 @@ CUresult take_graph_memory(const AllocOperation& alloc, Context& context) {
 void give_graph_memory(std::uint64_t address) {
   Allocation* allocation = library().memory().find(address);
   if (allocation != nullptr && allocation->kind == AllocationKind::kGraph) {
-    free_allocation(*allocation);
+    end_graph_launch(*allocation);
   }
 }
 
@@ -235,7 +248,7 @@ CUresult take_all(const Executable& executable, Context& context) {
   for (const ExecutableNode& node : executable.nodes) {
     const auto* alloc = std::get_if<AllocOperation>(&node.operation);
     if (alloc == nullptr) continue;
-    const CUresult result = take_graph_memory(*alloc, context);
+    const CUresult result = take_graph_memory(*alloc, executable, context);
     if (result != CUDA_SUCCESS) {
       for (const std::uint64_t address : taken) give_graph_memory(address);
       return result;

@@ -102,6 +102,7 @@ struct Capture {
   bool invalidated = false;
   bool into_given_graph = false;
   std::map<Stream*, std::vector<Node*>> ends;  // what the next operation of a stream comes after
+  std::vector<Node*> left_behind;              // by streams that were destroyed meanwhile
 };
 
 CUresult begin_capture(Stream& stream, CUstreamCaptureMode mode, Graph* into,

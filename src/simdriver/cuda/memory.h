@@ -47,6 +47,7 @@ struct Allocation {
   std::uint64_t handle = 0;                 // VMM: the mapped handle
   std::map<int, CUmemAccess_flags> access;  // VMM: by device ordinal
   bool sync_memops = false;
+  unsigned graph_launches = 1;  // graph memory: launches that have not freed it yet
 };
 
 // Pinned memory of the host.

@@ -84,6 +84,6 @@ CUresult join_capture(Stream& stream, const Event& event);
 // The default stream beside a capture that it would have to be ordered with.
 CUresult refuse_implicit(const Stream& stream);
 // The stream goes; its capture with it.
-void forget_capture_of(const Stream& stream);
+void forget_capture_of(Stream& stream);
 
 }  // namespace aliquot::simdriver

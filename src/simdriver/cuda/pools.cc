@@ -187,7 +187,7 @@ void submit_free(Stream& stream, CUdeviceptr address) {
     if (allocation->kind == AllocationKind::kPool) {
       free_to_pool(*allocation);
     } else {
-      free_allocation(*allocation);
+      end_graph_launch(*allocation);
     }
     return true;
   });

@@ -220,11 +220,11 @@ void close_context(Lock& lock, Context& context) {
   const CallCost before = call_cost;
   stop_callbacks(lock, context);
   forget_pending(context);
-  lib.streams.for_each([&](const Stream& stream) {
+  lib.streams.for_each([&](Stream& stream) {
     if (stream.context == &context) forget_capture_of(stream);
   });
   lib.ask(Op::kContextDestroy, ContextId{context.key});
-  lib.streams.remove_if([&](const Stream& stream) { return stream.context == &context; });
+  lib.streams.remove_if([&](Stream& stream) { return stream.context == &context; });
   lib.events.remove_if([&](const Event& event) { return event.context == &context; });
   free_modules(context);
   forget_arrays(context);

@@ -84,6 +84,13 @@ nvmlReturn_t cuda_version(int* version) {
   });
 }
 
+// With or without "GPU-" in front: cuda.core asks with the driver's text, which has none.
+bool is_uuid_of(const GpuSpec& gpu, std::string_view text) {
+  constexpr std::size_t kPrefix = 4;
+  const std::string own = gpu_uuid_text(gpu.uuid);
+  return text == own || text == std::string_view(own).substr(kPrefix);
+}
+
 }  // namespace
 
 nvmlReturn_t nvmlInit() { return Library::instance().start(true); }
@@ -214,15 +221,13 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device)
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
   if (uuid == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  return find_gpu(device, [&](const GpuSpec& gpu) { return gpu_uuid_text(gpu.uuid) == uuid; });
+  return find_gpu(device, [&](const GpuSpec& gpu) { return is_uuid_of(gpu, uuid); });
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t* uuid, nvmlDevice_t* device) {
   if (const nvmlReturn_t checked = check_version(uuid, 1); checked != NVML_SUCCESS) return checked;
   if (uuid->type == NVML_UUID_TYPE_ASCII)
-    return find_gpu(device, [&](const GpuSpec& gpu) {
-      return gpu_uuid_text(gpu.uuid) == std::string_view(uuid->text);
-    });
+    return find_gpu(device, [&](const GpuSpec& gpu) { return is_uuid_of(gpu, uuid->text); });
   if (uuid->type != NVML_UUID_TYPE_BINARY) return NVML_ERROR_INVALID_ARGUMENT;
   return find_gpu(device, [&](const GpuSpec& gpu) {
     return std::equal(gpu.uuid.begin(), gpu.uuid.end(), std::begin(uuid->bytes));
