@@ -43,6 +43,8 @@ Status become_tenant(const TenantLaunch& launch) {
     ::unsetenv("ALIQUOT_LEASE");
     // Where the machine has no preload file to put it in; the names alone hold without it.
     if (::access("/etc/ld.so.preload", F_OK) != 0) prepend("LD_PRELOAD", kTenantLibrary);
+    // Only for programs that look through directories themselves, as tinygrad does.
+    prepend("LD_LIBRARY_PATH", std::string(kTenantRoot) + "/lib");
   } else {
     ::setenv("ALIQUOT_LEASE", launch.view.lease.c_str(), 1);
     prepend("LD_PRELOAD", launch.view.library.string());
