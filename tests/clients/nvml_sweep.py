@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Calls every nvmlDeviceGet* of nvidia-ml-py on a simulated a100x8 and checks the answers: against
-the list of calls that it does not support, and against each other. A program runs on GPU 0, GPU 7
-is cut by MIG, the others are idle.
+"""Calls every nvmlDeviceGet* of nvidia-ml-py on a simulated a100x8, or in a share of it, and checks
+the answers: against the list of calls that do not answer there, and against each other. A program
+runs on GPU 0, GPU 7 is cut by MIG (not from within a share), the others are idle.
 
 usage: nvml_sweep.py EXPECTATION.json [--print]
 """
@@ -14,6 +14,7 @@ import time
 
 import pynvml as nvml
 
+import surroundings
 from check import Load
 
 best = {}  # symbol -> the best result code that a call of it gave
@@ -68,8 +69,8 @@ BY_PARAMETER = {
 
 
 def special_arguments(gpus, pid):
-    gpu, cut = gpus[0], gpus[7]
-    mig = nvml.nvmlDeviceGetMigDeviceHandleByIndex(cut, 0)
+    gpu, cut = gpus[0], gpus[-1]
+    mig = gpu if surroundings.in_share else nvml.nvmlDeviceGetMigDeviceHandleByIndex(cut, 0)
     count = ctypes.c_uint(0)
     return {
         "nvmlDeviceGetAccountingStats": (gpu, pid),
@@ -93,8 +94,8 @@ def special_arguments(gpus, pid):
         "nvmlDeviceGetHandleByUUIDV": (nvml.nvmlDeviceGetUUID(gpu).encode(),
                                        nvml.NVML_UUID_TYPE_ASCII),
         "nvmlDeviceGetHandleByPciBusId": (nvml.nvmlDeviceGetPciInfo(gpu).busId,),
-        "nvmlDeviceGetTopologyCommonAncestor": (gpu, gpus[1]),
-        "nvmlDeviceGetP2PStatus": (gpu, gpus[1], 0),
+        "nvmlDeviceGetTopologyCommonAncestor": (gpu, gpus[surroundings.gpus // 2]),
+        "nvmlDeviceGetP2PStatus": (gpu, gpus[surroundings.gpus // 2], 0),
         "nvmlDeviceGetConfComputeGpuAttestationReport": (gpu, [0] * 32),
         "nvmlDeviceGetPciInfoExt": (gpu, versioned(nvml.nvmlPciInfoExt_v1_t,
                                                    nvml.nvmlPciInfoExt_v1)),
@@ -174,13 +175,16 @@ def check_agreement(gpu, index):
     energy = nvml.nvmlDeviceGetTotalEnergyConsumption(gpu)
     assert nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) >= energy
     check_links(gpu)
-    check_mig(gpu)
+    if not surroundings.in_share:
+        check_neighbours(gpu)
+        check_mig(gpu)
 
 
 def check_use(gpu, pid):
     """The program on the GPU, in every list and sample."""
     assert [p.pid for p in nvml.nvmlDeviceGetComputeRunningProcesses(gpu)] == [pid]
-    assert nvml.nvmlDeviceGetAccountingPids(gpu) == [pid]
+    if not surroundings.in_share:
+        assert nvml.nvmlDeviceGetAccountingPids(gpu) == [pid]
     assert 20 <= nvml.nvmlDeviceGetUtilizationRates(gpu).gpu <= 80
     assert [sample.pid for sample in nvml.nvmlDeviceGetProcessUtilization(gpu, 0)] == [pid]
     kind, samples = nvml.nvmlDeviceGetSamples(gpu, nvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
@@ -202,6 +206,9 @@ def check_links(gpu):
     assert len(states) == count.value.uiVal == 12 and all(states)
     switches = {nvml.nvmlDeviceGetNvLinkRemotePciInfo(gpu, link).busId for link in range(12)}
     assert len(switches) == 6
+
+
+def check_neighbours(gpu):
     near = [nvml.nvmlDeviceGetTopologyNearestGpus(gpu, level) for level in (10, 20, 30, 40, 50)]
     assert [len(found) for found in near] == [0, 1, 0, 2, 4]
 
@@ -252,7 +259,7 @@ def compare(expectation):
     answered = sum(code == nvml.NVML_SUCCESS for code in best.values())
     if answered < expectation["answered_at_least"]:
         faults.append(f"only {answered} of {len(best)} calls answered")
-    print(f"nvml sweep (simulated): {answered} of {len(best)} calls answered, "
+    print(f"nvml sweep (simulated, {surroundings.where}): {answered} of {len(best)} calls answered, "
           f"{len(listed)} listed as not, {len(absent)} younger than the driver")
     return faults
 
@@ -260,8 +267,9 @@ def compare(expectation):
 def main():
     nvml.nvmlInit()
     gpus = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-    nvml.nvmlDeviceSetAccountingMode(gpus[0], nvml.NVML_FEATURE_ENABLED)
-    cut_by_mig(gpus[7])
+    if not surroundings.in_share:  # settings are the machine's owner's
+        nvml.nvmlDeviceSetAccountingMode(gpus[0], nvml.NVML_FEATURE_ENABLED)
+        cut_by_mig(gpus[7])
     with Load(gpu=0, mib=1000, percent=50) as load:
         time.sleep(1.2)
         for index, gpu in enumerate(gpus):
