@@ -1,5 +1,5 @@
-// A running simulated machine: what its NVML says of its links is what it was made of, and
-// `aliquot topo` shows it.
+// A running simulated machine: what its NVML says of it is what it was made of, and `aliquot topo`
+// and `aliquot inventory` show it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,8 @@
 
 #include "cli/machine_topology.h"
 #include "cli/program.h"
+#include "inventory/document.h"
+#include "inventory/health.h"
 #include "inventory/nvml.h"
 #include "simdriver/machine.h"
 #include "simdriver/presets.h"
@@ -66,6 +68,38 @@ TEST_P(RunningMachine, IsShownByName) {
   Invocation invocation{out, err, {"aliquot", "topo", "--sim", "lab"}};
   EXPECT_EQ(run_program(invocation), 0) << err.str();
   EXPECT_THAT(out.str(), StartsWith("simulated machine lab: "));
+}
+
+TEST_P(RunningMachine, IsInventoriedByName) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Invocation invocation{out, err, {"aliquot", "inventory", "--sim", "lab", "--json"}};
+  EXPECT_EQ(run_program(invocation), 0) << err.str();
+  const auto all = inventory::parse_inventory(out.str(), "stdout");
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_TRUE(all->simulated);
+  ASSERT_EQ(all->gpus.size(), spec_.gpus.size());
+  const auto& model = spec_.models[spec_.gpus[0].model];
+  EXPECT_EQ(all->gpus[0].memory_bytes, model.memory.nvml_total_bytes);
+  EXPECT_EQ(all->gpus[0].bar1_bytes, model.memory.bar1_bytes);
+  EXPECT_EQ(all->topology.gpu_count(), all->gpus.size());
+}
+
+TEST_P(RunningMachine, IsHealthyWhenItStarts) {
+  const auto nvml = inventory::open_nvml(machine_.library_directory() / "libnvidia-ml.so.1");
+  ASSERT_TRUE(nvml) << nvml.error().message;
+  for (unsigned gpu = 0; gpu < spec_.gpus.size(); ++gpu) {
+    const auto reading = (*nvml)->health(gpu);
+    ASSERT_TRUE(reading) << reading.error().message;
+    EXPECT_FALSE(reading->off_bus);
+    ASSERT_TRUE(reading->temperature_c && reading->slowdown_c);
+    EXPECT_LT(*reading->temperature_c, *reading->slowdown_c);
+    EXPECT_EQ(reading->nvlinks_up.empty(), spec_.models[spec_.gpus[gpu].model].nvlink.links == 0);
+    inventory::GpuHealth health;
+    health.on_probe(*reading, 0);
+    EXPECT_EQ(health.state(), inventory::HealthState::kHealthy);
+  }
+  EXPECT_EQ((*nvml)->health(64).error().code, Errc::kInvalid);
 }
 
 INSTANTIATE_TEST_SUITE_P(Presets, RunningMachine, testing::Values("dgx1-v100", "a100x8", "l40sx4"));

@@ -120,6 +120,11 @@ model::LinkKind kind_of(nvmlGpuTopologyLevel_t level) {
   }
 }
 
+std::string virtualization_name(nvmlGpuVirtualizationMode_t mode) {
+  constexpr std::array kNames = {"none", "passthrough", "vgpu", "host-vgpu", "host-vsga"};
+  return mode >= 0 && mode < std::ssize(kNames) ? kNames[static_cast<std::size_t>(mode)] : "";
+}
+
 unsigned nvlink_generation(unsigned nvml_version) {
   switch (nvml_version) {
     case NVML_NVLINK_VERSION_1_0:
@@ -165,6 +170,7 @@ class DriverNvml final : public Nvml {
 
   Result<std::vector<NvmlGpu>> gpus() override;
   Result<NvmlState> state(unsigned gpu) override;
+  Result<HealthReading> health(unsigned gpu) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
   Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
@@ -238,6 +244,9 @@ Result<NvmlGpu> DriverNvml::describe(nvmlDevice_t device) const {
   unsigned current = 0;
   gpu.mig_capable =
       library_.call<Id::nvmlDeviceGetMigMode>(device, &current, &pending) == NVML_SUCCESS;
+  if (const auto mode =
+          library_.figure<Id::nvmlDeviceGetVirtualizationMode, nvmlGpuVirtualizationMode_t>(device))
+    gpu.virtualization = virtualization_name(*mode);
   return gpu;
 }
 
@@ -335,9 +344,48 @@ Result<NvmlState> DriverNvml::state(unsigned gpu) {
   unsigned mig_pending = 0;
   if (library_.call<Id::nvmlDeviceGetMigMode>(it, &mig, &mig_pending) == NVML_SUCCESS)
     state.mig = mig == NVML_DEVICE_MIG_ENABLE;
+  if (const auto bar1 = library_.figure<Id::nvmlDeviceGetBAR1MemoryInfo, nvmlBAR1Memory_t>(it)) {
+    state.bar1_bytes = bar1->total;
+    state.bar1_used_bytes = bar1->used;
+  }
   state.compute_mode = static_cast<unsigned>(
       library_.figure<Id::nvmlDeviceGetComputeMode, nvmlComputeMode_t>(it).value_or(0));
   return state;
+}
+
+Result<HealthReading> DriverNvml::health(unsigned gpu) {
+  nvmlDevice_t it = nullptr;
+  nvmlReturn_t result = library_.call<Id::nvmlDeviceGetHandleByIndex_v2>(gpu, &it);
+  HealthReading reading;
+  unsigned temperature = 0;
+  if (result == NVML_SUCCESS)
+    result = library_.call<Id::nvmlDeviceGetTemperature>(it, NVML_TEMPERATURE_GPU, &temperature);
+  reading.off_bus = result == NVML_ERROR_GPU_IS_LOST;
+  if (reading.off_bus) return reading;
+  if (it == nullptr) return library_.error(Id::nvmlDeviceGetHandleByIndex_v2, result);
+  if (result == NVML_SUCCESS) reading.temperature_c = temperature;
+  reading.slowdown_c = library_.figure<Id::nvmlDeviceGetTemperatureThreshold>(
+      it, nvmlTemperatureThresholds_t{NVML_TEMPERATURE_THRESHOLD_SLOWDOWN});
+  reading.uncorrected = library_.figure<Id::nvmlDeviceGetTotalEccErrors, unsigned long long>(
+      it, nvmlMemoryErrorType_t{NVML_MEMORY_ERROR_TYPE_UNCORRECTED},
+      nvmlEccCounterType_t{NVML_VOLATILE_ECC});
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  if (library_.call<Id::nvmlDeviceGetRemappedRows>(it, &corrected, &uncorrected, &pending,
+                                                   &failed) == NVML_SUCCESS) {
+    reading.remap_pending = pending != 0;
+    reading.remap_failed = failed != 0;
+  }
+  for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
+    const auto up = library_.figure<Id::nvmlDeviceGetNvLinkState, nvmlEnableState_t>(it, link);
+    if (!up) break;
+    reading.nvlinks_up.push_back(*up == NVML_FEATURE_ENABLED);
+    for (nvmlNvLinkErrorCounter_t counter = 0; counter < NVML_NVLINK_ERROR_COUNT; ++counter)
+      if (const auto errors =
+              library_.figure<Id::nvmlDeviceGetNvLinkErrorCounter, unsigned long long>(it, link,
+                                                                                       counter))
+        reading.nvlink_errors = reading.nvlink_errors.value_or(0) + *errors;
+  }
+  return reading;
 }
 
 Result<model::LinkKind> DriverNvml::path(unsigned gpu, unsigned other) {

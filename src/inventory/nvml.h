@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "inventory/health.h"
 #include "model/topology.h"
 
 namespace aliquot::inventory {
@@ -42,6 +43,8 @@ struct NvmlGpu {
   unsigned pcie_max_generation = 0;
   unsigned pcie_max_width = 0;
   bool mig_capable = false;
+  // "none", "passthrough", "vgpu" (a guest's), "host-vgpu", "host-vsga"; empty: not told
+  std::string virtualization;
   bool operator==(const NvmlGpu&) const = default;
 };
 
@@ -81,6 +84,8 @@ struct NvmlState {
   std::optional<bool> ecc;
   std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
   std::optional<bool> mig;
+  std::optional<std::uint64_t> bar1_bytes;  // the window through which others reach its memory
+  std::optional<std::uint64_t> bar1_used_bytes;
   unsigned compute_mode = 0;  // 0 default, 2 prohibited, 3 exclusive process
   bool operator==(const NvmlState&) const = default;
 };
@@ -108,6 +113,8 @@ class Nvml {
   virtual Result<NvmlSystem> system() = 0;
   virtual Result<std::vector<NvmlGpu>> gpus() = 0;
   virtual Result<NvmlState> state(unsigned gpu) = 0;
+  // What a probe of the GPU's health finds. A GPU that is lost is a reading, not an error.
+  virtual Result<HealthReading> health(unsigned gpu) = 0;
   // How near two GPUs are on PCIe: kPix .. kSys.
   virtual Result<model::LinkKind> path(unsigned gpu, unsigned other) = 0;
   // Every link that the GPU has; empty where it has no NVLink.
@@ -128,6 +135,7 @@ class FakeNvml final : public Nvml {
   NvmlSystem system_answer{"580.65.06", "13.580.65.06", 13000};
   std::vector<NvmlGpu> gpu_answers;
   std::vector<NvmlState> state_answers;                    // beside gpu_answers
+  std::vector<HealthReading> health_answers;               // beside gpu_answers; may be empty
   std::vector<std::vector<model::LinkKind>> path_answers;  // [gpu][other]
   std::vector<std::vector<NvmlNvlink>> nvlink_answers;     // beside gpu_answers; may be empty
   std::vector<NvmlEvent> events;                           // given out once, first to last
@@ -136,6 +144,7 @@ class FakeNvml final : public Nvml {
   Result<NvmlSystem> system() override;
   Result<std::vector<NvmlGpu>> gpus() override;
   Result<NvmlState> state(unsigned gpu) override;
+  Result<HealthReading> health(unsigned gpu) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
   Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;

@@ -83,6 +83,13 @@ Result<NvmlState> FakeNvml::state(unsigned gpu) {
   return state_answers[gpu];
 }
 
+Result<HealthReading> FakeNvml::health(unsigned gpu) {
+  if (fault) return *fault;
+  if (gpu >= gpu_answers.size()) return no_such_gpu(gpu);
+  if (gpu >= health_answers.size()) return HealthReading();
+  return health_answers[gpu];
+}
+
 Result<model::LinkKind> FakeNvml::path(unsigned gpu, unsigned other) {
   if (fault) return *fault;
   if (gpu >= path_answers.size() || other >= path_answers[gpu].size())

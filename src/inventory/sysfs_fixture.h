@@ -22,6 +22,7 @@ class SysfsFixture {
   SysfsFixture& operator=(const SysfsFixture&) = delete;
 
   Sysfs sys() const { return Sysfs(root_); }
+  std::filesystem::path path(const std::filesystem::path& of) const { return root_ / of; }
 
   void file(const std::filesystem::path& path, std::string_view content) const {
     std::filesystem::create_directories((root_ / path).parent_path());
