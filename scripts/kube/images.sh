@@ -7,7 +7,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/versions.sh"
-userland="python3-minimal python3 libpython3-stdlib bash coreutils findutils grep procps"
+userland="python3-minimal python3 libpython3-stdlib bash coreutils findutils grep procps libstdc++6"
 nvidia_ml=$(ls "$here"/../../build/clients/venv/lib/python3*/site-packages/pynvml.py 2>/dev/null) || {
   echo "kube: nvidia-ml-py is not in build/clients/venv: run scripts/setup.sh test" >&2
   exit 1

@@ -111,8 +111,9 @@ Status add_limits(const Container& container, ShareAsk& ask) {
 
 Result<std::uint32_t> parse_weight(std::string_view text) {
   std::uint32_t weight = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, weight);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, weight);
   if (error != std::errc() || stop != end || weight == 0 || weight > kLargestWeight)
     return Error{Errc::kInvalid, "expected a whole number from 1 to 1000"};
   return weight;
