@@ -1,5 +1,7 @@
 #include "gate/estimates.h"
 
+#include <bit>
+
 namespace aliquot::gate {
 namespace {
 
@@ -26,31 +28,35 @@ std::size_t Estimates::place_of(std::uint64_t key) const {
   std::size_t free = kEntries;
   for (std::size_t i = 0; i < kProbes; ++i) {
     const std::size_t at = (first + i) % kEntries;
-    if (entries_[at].key == key) return at;
-    if (entries_[at].key == 0 && free == kEntries) free = at;
+    const std::uint64_t there = load(entries_[at].key);
+    if (there == key) return at;
+    if (there == 0 && free == kEntries) free = at;
   }
   return free != kEntries ? free : (first + (key >> 32) % kProbes) % kEntries;
 }
 
 Estimates::Estimate Estimates::of(std::uint64_t key) const {
   const Entry& entry = entries_[place_of(key)];
-  if (entry.key != key) return {};
-  return {static_cast<Nanoseconds>(entry.duration), static_cast<Nanoseconds>(entry.deviation)};
+  if (load(entry.key) != key) return {};
+  const auto value = std::bit_cast<Value>(load(entry.value));
+  return {static_cast<Nanoseconds>(value.duration), static_cast<Nanoseconds>(value.deviation)};
 }
 
 void Estimates::measured(std::uint64_t key, Nanoseconds duration_ns) {
   Entry& entry = entries_[place_of(key)];
   const float ns = duration_ns > 0 ? static_cast<float>(duration_ns) : 1.0F;
-  if (entry.key != key) {
-    entry = {.key = key, .duration = ns, .deviation = 0};
-  } else {
-    const float off = ns > entry.duration ? ns - entry.duration : entry.duration - ns;
-    entry.deviation = 0.9F * entry.deviation + 0.1F * off;
-    entry.duration = 0.8F * entry.duration + 0.2F * ns;
+  Value value{.duration = ns, .deviation = 0};
+  if (entry.key == key) {
+    const auto before = std::bit_cast<Value>(entry.value);
+    const float off = ns > before.duration ? ns - before.duration : before.duration - ns;
+    value = {.duration = 0.8F * before.duration + 0.2F * ns,
+             .deviation = 0.9F * before.deviation + 0.1F * off};
   }
+  __atomic_store_n(&entry.value, std::bit_cast<std::uint64_t>(value), __ATOMIC_RELAXED);
+  __atomic_store_n(&entry.key, key, __ATOMIC_RELAXED);
   longest_ *= 0.999;
-  if (longest_ < static_cast<double>(entry.duration))
-    longest_ = static_cast<double>(entry.duration);
+  if (longest_ < static_cast<double>(value.duration))
+    longest_ = static_cast<double>(value.duration);
 }
 
 }  // namespace aliquot::gate

@@ -1,7 +1,8 @@
 // How long a kernel will take, from how long it took: one entry per (function, grid, block).
 //
-// A fixed table: no allocation, no lock. Not thread safe by itself: the interposer serialises its
-// few writers. Needs no library at run time.
+// A fixed table: no allocation, no lock. One writer at a time (the interposer serialises them);
+// of() may be called beside it from any thread, and may then mistake one kernel's estimate for
+// another's once. Needs no library at run time.
 #pragma once
 
 #include <cstddef>
@@ -36,11 +37,17 @@ class Estimates {
  private:
   static constexpr std::size_t kEntries = 2048;
   static constexpr std::size_t kProbes = 4;
-  struct Entry {
-    std::uint64_t key = 0;
+  struct Value {
     float duration = 0;
     float deviation = 0;
   };
+  struct Entry {  // atomic words
+    std::uint64_t key = 0;
+    std::uint64_t value = 0;  // Value
+  };
+  static std::uint64_t load(const std::uint64_t& word) {
+    return __atomic_load_n(&word, __ATOMIC_RELAXED);
+  }
   std::size_t place_of(std::uint64_t key) const;
 
   Entry entries_[kEntries];

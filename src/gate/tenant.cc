@@ -29,15 +29,11 @@ TenantOptions slowed(const TenantOptions& options, double factor) {
   return scaled(options, factor);
 }
 
-Nanoseconds TenantGate::estimate(std::uint64_t key) const {
-  const Nanoseconds known = estimates_.of(key).duration_ns;
-  return known > 0 ? known : options_.unknown_kernel;
-}
-
 TenantReport TenantGate::report() const {
-  const std::uint32_t in_flight = in_flight_ + (unmarked_ns_ > 0 ? 1 : 0);
+  const Nanoseconds unmarked_ns = unmarked();
+  const std::uint32_t in_flight = in_flight_ + (unmarked_ns > 0 ? 1 : 0);
   const auto outstanding =
-      static_cast<Nanoseconds>(static_cast<double>(outstanding_ns_ + unmarked_ns_) * overlap_);
+      static_cast<Nanoseconds>(static_cast<double>(outstanding_ns_ + unmarked_ns) * overlap_);
   return {.busy_ns = busy_ns_,
           .busy_since = busy_since_,
           .last_launch = last_launch_,
@@ -78,7 +74,7 @@ TenantGate::Verdict TenantGate::may_launch(Nanoseconds now, const Window& window
 TenantGate::Verdict TenantGate::verdict(Nanoseconds now, const Window& window,
                                         Nanoseconds estimate_ns) const {
   if (!window.open) return {Answer::kGate, 0};
-  const bool anything = in_flight() > 0 || promised_ns_ > 0 || unmarked_ns_ > 0;
+  const bool anything = in_flight() > 0 || promised_ns_ > 0 || unmarked() > 0;
   const Nanoseconds left = work_left(now) + promised_ns_;
   const Nanoseconds most = limit(window);
   if (!window.limited) {
@@ -141,12 +137,11 @@ void TenantGate::measured(std::uint64_t key, Nanoseconds duration_ns) {
 }
 
 bool TenantGate::drained(Nanoseconds now, const Window& window) const {
-  return in_flight_ == 0 && unmarked_ns_ == 0 &&
-         (!window.open || waiting_ > 0 || now >= window.end);
+  return in_flight_ == 0 && unmarked() == 0 && (!window.open || waiting_ > 0 || now >= window.end);
 }
 
 bool TenantGate::silent(Nanoseconds now) const {
-  return in_flight_ == 0 && unmarked_ns_ == 0 && waiting_ == 0 && inside_ == 0 &&
+  return in_flight_ == 0 && unmarked() == 0 && waiting_ == 0 && inside_ == 0 &&
          now - larger(last_launch_, since_) >= options_.silence;
 }
 

@@ -55,27 +55,34 @@ class TenantGate {
     Nanoseconds wait_ns = 0;
   };
 
-  // Estimate of a kernel; one never measured counts as long (a burst of them must not queue up).
-  Nanoseconds estimate(std::uint64_t key) const;
+  // Estimate of a kernel; one never measured counts as long (a burst of them must not queue up)
+  // unless the caller has something better to assume. Any thread.
+  Nanoseconds estimate(std::uint64_t key) const { return estimate(key, options_.unknown_kernel); }
+  Nanoseconds estimate(std::uint64_t key, Nanoseconds unmeasured) const {
+    const Nanoseconds known = estimates_.of(key).duration_ns;
+    return known > 0 ? known : unmeasured;
+  }
+  bool knows(std::uint64_t key) const { return estimates_.of(key).duration_ns > 0; }
 
   // Alone: may go without a look at the clock. False: use may_launch(), and let an event mark the
   // launch: completed() is then called once for it and all launches before it. Work that went
-  // quickly counts as in flight until take_unmarked() hands it to the marked launch.
+  // quickly counts as in flight until take_unmarked() hands it to the marked launch. Any thread:
+  // several at the same moment may pass the mark by one kernel each.
   bool quick(Nanoseconds estimate_ns) {
-    if (unmarked_ns_ + estimate_ns > options_.mark_alone) return false;
-    unmarked_ns_ += estimate_ns;
+    if (unmarked() + estimate_ns > options_.mark_alone) return false;
+    __atomic_fetch_add(&unmarked_ns_, estimate_ns, __ATOMIC_RELAXED);
     return true;
   }
+  Nanoseconds unmarked() const { return __atomic_load_n(&unmarked_ns_, __ATOMIC_RELAXED); }
   // Add this to the estimate of the marked launch.
-  Nanoseconds take_unmarked() {
-    const Nanoseconds taken = unmarked_ns_;
-    unmarked_ns_ = 0;
-    return taken;
-  }
+  Nanoseconds take_unmarked() { return __atomic_exchange_n(&unmarked_ns_, 0, __ATOMIC_RELAXED); }
 
   // kGo is a promise: launched() or abandoned() with the same estimate follows.
   Verdict may_launch(Nanoseconds now, const Window& window, Nanoseconds estimate_ns);
   void abandoned(Nanoseconds estimate_ns) { promised_ns_ -= estimate_ns; }
+
+  // Another process of the lease has taken the one kernel that this window admits in any case.
+  void free_kernel_taken(std::uint32_t number) { used_number_ = number; }
 
   // The launch was handed to the driver. True: tell the broker (the first since the window opened,
   // which is how it learns that the window was taken over; of an online tenant also the first of a
@@ -101,6 +108,7 @@ class TenantGate {
   }
 
   void set_online(bool online) { online_ = online; }
+  const TenantOptions& options() const { return options_; }
 
   std::uint32_t in_flight() const { return in_flight_ + others_; }
   Nanoseconds work_left(Nanoseconds now) const;

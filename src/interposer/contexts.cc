@@ -63,6 +63,11 @@ void PrimaryContext::is(CUcontext context) {
   primaries[gpu_].context = name_of(context);
 }
 
+std::uint64_t PrimaryContext::handle(unsigned gpu) {
+  const Holding holding(primaries[gpu].lock);
+  return primaries[gpu].context;
+}
+
 void PrimaryContext::settle(unsigned gpu) {
   Primary& primary = primaries[gpu];
   std::uint64_t entrances = 0;

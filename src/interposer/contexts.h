@@ -32,6 +32,8 @@ class PrimaryContext {
   bool granted() const { return granted_; }
   // The driver's handle for it, to know later what went with it.
   void is(CUcontext context);
+  // That handle; 0: not known.
+  static std::uint64_t handle(unsigned gpu);
 
   // Gives the charge back, and that of all that was made in it, if it is no longer active.
   static void settle(unsigned gpu);

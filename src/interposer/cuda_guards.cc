@@ -1,5 +1,7 @@
 // The way into each guarded row: admit the process, then do what the row's plan says.
+#include "interposer/captures.h"
 #include "interposer/devices.h"
+#include "interposer/gate.h"
 #include "interposer/guard_plans.h"
 #include "interposer/guards.h"
 #include "interposer/inside.h"
@@ -8,13 +10,21 @@
 namespace aliquot::interposer {
 namespace {
 
-template <Plan kPlan>
-void after(CUresult result) {
-  if constexpr (kPlan == Plan::kLaunch) {
-    if (result != CUDA_SUCCESS) return;
-    CUdevice device = -1;
-    if (real::cuCtxGetDevice(&device) != CUDA_SUCCESS) return;
-    if (const unsigned gpu = gpu_of(device); gpu != kForeignGpu) count_launch(gpu);
+// Through the gate, or straight to the driver.
+template <Plan kPlan, driver_abi::Cuda kRow, bool kPerThread, class Call, class... Arguments>
+CUresult answer(Call call, Arguments... arguments) {
+  if constexpr (kPlan == Plan::kLaunch || kPlan == Plan::kWork) {
+    Work work = work_of(kRow, arguments...);
+    work.stream = own_handle(work.stream, kPerThread);
+    const unsigned gpu = gpu_of_thread();
+    const CUresult result = pass(gpu, work, call);
+    if (kPlan == Plan::kLaunch && result == CUDA_SUCCESS && gpu < wire::kMaxGpus) count_launch(gpu);
+    return result;
+  } else {
+    const CUresult result = call();
+    if constexpr (kPlan == Plan::kBegin) capture_began(result);
+    if constexpr (kPlan == Plan::kEnd) capture_ended(result);
+    return result;
   }
 }
 
@@ -23,6 +33,7 @@ void after(CUresult result) {
 
 // entry_stubs.S jumps here. Without a lease, or a driver, the row answers NO_DEVICE. A call from
 // inside one of our calls is the driver's own: the outer one has charged.
+#define ALIQUOT_AND(...) __VA_OPT__(, ) __VA_ARGS__
 #define ALIQUOT_WAY_IN_kPass(symbol, base, params, args)
 #define ALIQUOT_WAY_IN_kDeny(symbol, base, params, args)
 #define ALIQUOT_WAY_IN_kGuard(symbol, base, params, args)                                  \
@@ -35,9 +46,8 @@ void after(CUresult result) {
     if constexpr (kPlan != Plan::kFirst)                                                   \
       if (!load(Library::kCuda)) return CUDA_ERROR_NO_DEVICE;                              \
     if constexpr (kPlan == Plan::kFirst || kPlan == Plan::kOwn) return guard::symbol args; \
-    const CUresult result = real::symbol args;                                             \
-    after<kPlan>(result);                                                                  \
-    return result;                                                                         \
+    return answer<kPlan, aliquot::driver_abi::Cuda::symbol, is_per_thread(#symbol)>(       \
+        [&] { return real::symbol args; } ALIQUOT_AND args);                               \
   }
 #define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args) \
   ALIQUOT_WAY_IN_##kind(symbol, base, params, args)

@@ -12,8 +12,11 @@ enum class Plan {
   kNone,    // no plan: does not compile for a kGuard row
   kFirst,   // own body, also for a process without a lease
   kOwn,     // own body
-  kLaunch,  // work that is counted as a launch
-  kWork,    // copies and other work on a stream: admitted
+  kLaunch,  // kernels and graphs: through the compute gate, counted as launches
+  kWork,    // copies, fills and host functions: through the compute gate
+  kOrder,   // orders streams, takes no time of a GPU: admitted
+  kBegin,   // begins a stream's capture
+  kEnd,     // ends one
   kView,    // the driver answers for the leased GPUs only: admitted
 };
 

@@ -1,5 +1,6 @@
 // Contexts: their overhead is reserved before they are made; what was made in them goes with them.
 #include "interposer/contexts.h"
+#include "interposer/gate.h"
 #include "interposer/guards.h"
 #include "interposer/real_driver.h"
 
@@ -28,6 +29,7 @@ CUresult create(CUcontext* out, CUdevice device, Call call) {
 template <class Call>
 CUresult destroy(CUcontext context, Call call) {
   const Held entry = held_contexts().take(name_of(context));
+  gate_forget_context(name_of(context));
   const CUresult result = call();
   if (result != CUDA_SUCCESS) {
     put_back(held_contexts(), entry);
@@ -68,6 +70,7 @@ template <class Call>
 CUresult end_primary(CUdevice device, Call call) {
   const unsigned gpu = gpu_of(device);
   if (gpu == kForeignGpu) return why_foreign(device);
+  gate_forget_context(PrimaryContext::handle(gpu));  // it may be the last holder's call
   const CUresult result = call();
   if (result == CUDA_SUCCESS) PrimaryContext::settle(gpu);
   return result;
@@ -148,6 +151,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
 }
 // Ends the context only when nobody else is attached to it: then the handle is no longer known.
 CUresult cuCtxDetach(CUcontext context) {
+  gate_forget_context(name_of(context));
   const CUresult result = real::cuCtxDetach(context);
   unsigned int version = 0;
   if (result == CUDA_SUCCESS && real::cuCtxGetApiVersion(context, &version) != CUDA_SUCCESS) {

@@ -2,6 +2,7 @@
 
 #include "interposer/contexts.h"
 #include "interposer/devices.h"
+#include "interposer/gate.h"
 #include "interposer/holdings.h"
 #include "interposer/physical_memory.h"
 #include "interposer/pools.h"
@@ -14,6 +15,7 @@ void forget_process() {
   forget_devices();
   forget_holdings();
   forget_contexts();
+  forget_gates();
   forget_pools();
   physical::forget();
 }

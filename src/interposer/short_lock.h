@@ -16,6 +16,10 @@ class ShortLock {
     std::uint32_t free = kFree;
     if (!word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire)) wait();
   }
+  bool try_lock() {
+    std::uint32_t free = kFree;
+    return word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire);
+  }
   void unlock() {
     if (word_.exchange(kFree, std::memory_order_release) == kHeldAndWanted) wake();
   }

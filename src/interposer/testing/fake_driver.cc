@@ -43,6 +43,10 @@ void Books::reset() {
   graphs.clear();
   instantiated.clear();
   capturing.clear();
+  events.clear();
+  recorded = finished = 0;
+  work_ends = true;
+  kernel_ms = 0.01F;
   limits.clear();
   graph_kept_bytes = 0;
   initialised = false;
@@ -60,6 +64,11 @@ void Books::reset() {
     device.total_bytes = 40ull << 30;
     machine.push_back(device);
   }
+}
+
+void Books::finish_work() {
+  const std::scoped_lock lock(mutex);
+  finished = recorded;
 }
 
 std::uint64_t Books::taken_bytes() {

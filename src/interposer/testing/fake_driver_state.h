@@ -45,6 +45,7 @@ struct FakeGraph {
 class Books final : public FakeDriver {
  public:
   std::uint64_t taken_bytes() override;
+  void finish_work() override;
   void reset() override;
 
   // Counts the call; the error it shall end with.
@@ -64,6 +65,12 @@ class Books final : public FakeDriver {
   std::map<std::uint64_t, FakeGraph> graphs;
   std::map<std::uint64_t, std::uint64_t> instantiated;  // bytes its nodes need
   std::uint64_t graph_kept_bytes = 0;
+  struct Recorded {
+    CUstream stream = nullptr;
+    std::uint64_t number = 0;
+  };
+  std::map<CUevent, Recorded> events;
+  std::uint64_t recorded = 0, finished = 0;
   std::set<CUstream> capturing;
   std::map<std::pair<CUcontext, int>, std::size_t> limits;
   bool initialised = false;

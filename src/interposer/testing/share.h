@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "interposer/devices.h"
+#include "interposer/gate.h"
 #include "interposer/inside.h"
 #include "interposer/process.h"
 #include "interposer/real_driver.h"
@@ -44,17 +45,24 @@ class Share {
       std::strcpy(grant.gpu[i].uuid_text, text_of(fake.machine[i].uuid).c_str());
       grant.gpu[i].physical_bytes = fake.machine[i].total_bytes;
     }
+    attach();
+  }
+  ~Share() {
+    stop_watches();
+    tenant().leave();
+  }
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+
+  // Also in a forked child.
+  void attach() const {
     wire::Attachment attachment;
     attachment.slot = kSlot;
-    attachment.grant = &grant;
+    attachment.grant = &lease.grant;
     attachment.ledger = lease.view;
     attachment.ledger_bytes = lease.bytes;
     tenant().adopt(attachment);
   }
-  ~Share() { tenant().leave(); }
-  Share(const Share&) = delete;
-  Share& operator=(const Share&) = delete;
-
   // cuInit and a context on the device, which is current then.
   CUcontext begin(CUdevice device = 0) {
     CUcontext context = nullptr;
