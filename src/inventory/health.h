@@ -13,6 +13,7 @@
 // (nvml.h, one probe process per GPU), publishing. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,9 @@
 namespace aliquot::inventory {
 
 enum class HealthState : std::uint8_t { kHealthy, kSuspect, kUnhealthy, kLost, kRecovering };
+inline constexpr std::array kHealthStates = {HealthState::kHealthy, HealthState::kSuspect,
+                                             HealthState::kUnhealthy, HealthState::kLost,
+                                             HealthState::kRecovering};
 
 enum class HealthCause : std::uint8_t {
   kSilent,        // a probe got no answer in its time
