@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "cli/machine_topology.h"
+#include "common/files.h"
 #include "replay/openb.h"
+#include "replay/public_traces.h"
 #include "simdriver/presets.h"
 
 namespace aliquot::cli {
@@ -87,16 +89,24 @@ Result<replay::Cluster> cluster_of(const std::string& text) {
       return Error{Errc::kNotFound, "--cluster " + text + ": no such file"};
     return from_preset(text);
   }
-  auto nodes = replay::read_openb_nodes(text);
+  const Result<std::string> list = read_file(text);
+  if (!list) return list.error();
+  const std::string file = fs::path(text).filename().string();
+  const bool spot = replay::is_spot_nodes(*list);
+  auto nodes =
+      spot ? replay::parse_spot_nodes(*list, file) : replay::parse_openb_nodes(*list, file);
   if (!nodes) return nodes.error();
   if (nodes->empty()) return Error{Errc::kInvalid, "--cluster " + text + ": has no nodes"};
-  replay::Cluster cluster{fs::path(text).filename().string(), *std::move(nodes), {}, {}};
+  replay::Cluster cluster{file, *std::move(nodes), {}, {}};
+  if (spot)
+    cluster.assumptions.emplace_back(
+        "The node list does not tell the hosts' memory: each is taken to have 8 GiB a CPU core.");
   if (std::ranges::any_of(cluster.nodes, [](const model::NodeSpec& node) {
         return node.gpu_count > 0 && node.gpu.memory_bytes == 0;
       }))
-    cluster.assumptions = {
+    cluster.assumptions.emplace_back(
         "The node list does not tell the GPUs' memory: use counts compute only, "
-        "and jobs that ask GPU memory are refused there."};
+        "and jobs that ask GPU memory are refused there.");
   cluster.assumptions.emplace_back(
       "The node list tells no links between GPUs: the policy topology takes all pairs for equal.");
   return cluster;

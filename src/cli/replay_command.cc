@@ -140,6 +140,7 @@ Status replay_trace(const ReplayOptions& options, Invocation& invocation) {
   if (trace->jobs.empty()) return Error{Errc::kInvalid, options.trace + ": has no jobs"};
   Result<Cluster> cluster = cluster_for(options);
   if (!cluster) return cluster.error();
+  *trace = replay::cut_to_nodes(*std::move(trace), cluster->nodes);
   if (options.dense > 1) {
     *trace = replay::condensed(*trace, options.dense);
     cluster->assumptions.push_back(fmt::format(

@@ -6,19 +6,20 @@
 namespace aliquot::replay {
 namespace {
 
-void split(std::string_view line, std::vector<std::string_view>& fields) {
+void split(std::string_view line, char separator, std::vector<std::string_view>& fields) {
   fields.clear();
   for (;;) {
-    const std::size_t comma = line.find(',');
-    fields.push_back(line.substr(0, comma));
-    if (comma == std::string_view::npos) return;
-    line.remove_prefix(comma + 1);
+    const std::size_t end = line.find(separator);
+    fields.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return;
+    line.remove_prefix(end + 1);
   }
 }
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, std::string_view file) : rest_(text), file_(file) {}
+CsvReader::CsvReader(std::string_view text, std::string_view file, char separator)
+    : rest_(text), file_(file), separator_(separator) {}
 
 bool CsvReader::read_line() {
   while (!rest_.empty()) {
@@ -28,7 +29,7 @@ bool CsvReader::read_line() {
     ++line_;
     if (!current_.empty() && current_.back() == '\r') current_.remove_suffix(1);
     if (current_.empty()) continue;
-    split(current_, fields_);
+    split(current_, separator_, fields_);
     return true;
   }
   return false;
@@ -84,6 +85,28 @@ Result<std::int64_t> CsvReader::number(std::size_t column, std::int64_t most) co
   if (error != std::errc{} || value < 0 || value > most)
     return error_at(column, what + "is not within 0 to " + std::to_string(most));
   return value;
+}
+
+Result<double> CsvReader::decimal(std::size_t column, double most) const {
+  const std::string_view text = fields_[column];
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const std::string what = std::string(header_[column]) + ": '" + std::string(text) + "' ";
+  if (error == std::errc::invalid_argument || end != text.data() + text.size())
+    return error_at(column, what + "is not a number");
+  // Written so that not-a-number fails too.
+  if (error != std::errc{} || !(value >= 0 && value <= most))
+    return error_at(column,
+                    what + "is not within 0 to " + std::to_string(static_cast<std::int64_t>(most)));
+  return value;
+}
+
+double CsvRow::decimal(std::size_t column, double most) {
+  const Result<double> value = csv_.decimal(column, most);
+  if (value) return *value;
+  if (!error_) error_ = value.error();
+  return 0;
 }
 
 std::int64_t CsvRow::number(std::size_t column, std::int64_t most) {

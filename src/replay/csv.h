@@ -1,4 +1,5 @@
-// CSV as the traces have it: a header line that names the columns, commas, no quotes.
+// CSV as the traces have it: a header line that names the columns, commas, no quotes. Some have
+// tabs and no header; their columns are named by the reader.
 //
 // Every error says file, line and column: "pods.csv:7:14: cpu_milli: 'x1' is not a whole number".
 // Borrows the text; any thread.
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/result.h"
@@ -17,7 +19,10 @@ namespace aliquot::replay {
 class CsvReader {
  public:
   // Both are borrowed for the reader's life.
-  CsvReader(std::string_view text, std::string_view file);
+  CsvReader(std::string_view text, std::string_view file, char separator = ',');
+
+  // Of a text without a header: the names of its columns.
+  void name_columns(std::vector<std::string_view> names) { header_ = std::move(names); }
 
   // Reads the header, which must begin with exactly `required`, in this order.
   Status expect_header(const std::vector<std::string_view>& required);
@@ -31,6 +36,9 @@ class CsvReader {
   std::string_view field(std::size_t column) const { return fields_[column]; }
   // A whole number of at least 0 and at most `most`.
   Result<std::int64_t> number(std::size_t column, std::int64_t most) const;
+  // The same as a decimal number, "6" or "6.25".
+  Result<double> decimal(std::size_t column, double most) const;
+  std::size_t line() const { return line_; }
   Error error_at(std::size_t column, const std::string& what) const;
 
  private:
@@ -38,6 +46,7 @@ class CsvReader {
 
   std::string_view rest_;
   std::string_view file_;
+  char separator_;
   std::size_t line_ = 0;
   std::vector<std::string_view> header_;
   std::size_t required_ = 0;
@@ -50,6 +59,7 @@ class CsvRow {
  public:
   explicit CsvRow(const CsvReader& csv) : csv_(csv) {}
   std::int64_t number(std::size_t column, std::int64_t most);
+  double decimal(std::size_t column, double most);
   const std::optional<Error>& error() const { return error_; }
 
  private:

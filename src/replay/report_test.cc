@@ -87,12 +87,13 @@ TEST_F(ReplayReport, TellsEveryJobsFateInJson) {
   const format::Json& run = (*json->find("runs")->if_array())[0];
   const auto& jobs = *run.find("jobs")->if_array();
   ASSERT_EQ(jobs.size(), 3u);
-  EXPECT_EQ(*jobs[0].find("node"), format::Json("with-gpus"));
-  EXPECT_EQ(*jobs[0].find("gpus"), format::Json(format::Json::Array{0, 1}));
+  const format::Json& pod = (*jobs[0].find("pods")->if_array())[0];
+  EXPECT_EQ(*pod.find("node"), format::Json("with-gpus"));
+  EXPECT_EQ(*pod.find("gpus"), format::Json(format::Json::Array{0, 1}));
   EXPECT_EQ(*jobs[1].find("fate"), format::Json("delayed"));
   EXPECT_EQ(*jobs[1].find("start_s"), format::Json(10));
   EXPECT_EQ(*jobs[2].find("fate"), format::Json("never"));
-  EXPECT_EQ(jobs[2].find("node"), nullptr);
+  EXPECT_EQ(jobs[2].find("pods"), nullptr);
   EXPECT_NE(jobs[2].find("reason"), nullptr);
   EXPECT_EQ(*run.find("summary")->find("never"), format::Json(1));
 }

@@ -50,12 +50,19 @@ Json job_json(const Job& job, const JobOutcome& outcome, const Cluster& cluster)
                   .set("fate", fate_name(outcome.fate));
   if (!outcome.reason.empty()) json.set("reason", outcome.reason);
   if (!outcome.ran()) return json;
-  Json gpus = Json::array();
-  for (const model::GpuPart& part : outcome.placement.gpus) gpus.append(part.gpu);
+  Json pods = Json::array();
+  for (const model::Placement& placement : outcome.placements) {
+    Json gpus = Json::array();
+    for (const model::GpuPart& part : placement.gpus) gpus.append(part.gpu);
+    pods.append(Json::object()
+                    .set("node", cluster.nodes[static_cast<std::size_t>(placement.node)].name)
+                    .set("gpus", std::move(gpus)));
+  }
   return json.set("start_s", outcome.start_s)
       .set("end_s", outcome.end_s)
-      .set("node", cluster.nodes[static_cast<std::size_t>(outcome.placement.node)].name)
-      .set("gpus", std::move(gpus));
+      .set("held_gpu_s", outcome.held_gpu_s)
+      .set("used_gpu_s", outcome.used_gpu_s)
+      .set("pods", std::move(pods));
 }
 
 }  // namespace
@@ -115,6 +122,7 @@ std::vector<std::string> assumptions_of(const Report& report) {
       "Fragmentation is FGD's measure (USENIX ATC 2023) for this trace's own mix of jobs, all of "
       "which is known from the start; fgd and rollout decide with that mix."};
   // NOLINTEND(bugprone-suspicious-missing-comma)
+  all.insert(all.end(), report.trace.assumptions.begin(), report.trace.assumptions.end());
   all.insert(all.end(), report.cluster.assumptions.begin(), report.cluster.assumptions.end());
   return all;
 }

@@ -4,33 +4,26 @@
 // A job that does not fit waits; whenever something leaves, all that wait are tried again, first
 // come first. Small jobs may so pass a large one for ever: nothing is held back for the head of the
 // queue (planner.h of the scheduler does that; here the policy alone is measured). Within a second
-// jobs leave before others arrive.
+// jobs leave before others arrive. A job of several pods starts as a gang: all of them or none.
+//
+// How long a job runs is its duration, or what the time model makes of it (pace.h).
 //
 // Time is the trace's, no clock is read: same input, same result. Pure; any thread, one run each.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "common/result.h"
-#include "model/cluster.h"
 #include "model/placement.h"
-#include "model/topology.h"
+#include "replay/cluster.h"
+#include "replay/pace.h"
 #include "replay/trace.h"
 #include "scheduler/rollout_tuning.h"
 
 namespace aliquot::replay {
-
-// What jobs run on, and what had to be assumed of it.
-struct Cluster {
-  std::string name;
-  std::vector<model::NodeSpec> nodes;
-  std::map<std::string, model::NodeTopology> topologies;  // by NodeSpec::topology
-  std::vector<std::string> assumptions;
-};
 
 enum class Fate : std::uint8_t {
   kPlaced,   // at its arrival
@@ -42,10 +35,12 @@ std::string_view fate_name(Fate fate);
 
 struct JobOutcome {
   Fate fate = Fate::kRefused;
-  std::int64_t start_s = 0;  // with end_s and placement: if it was placed
+  std::int64_t start_s = 0;  // all that follows: if it was placed
   std::int64_t end_s = 0;
-  model::Placement placement;
-  std::string reason;  // what was in its way, unless placed at once
+  std::vector<model::Placement> placements;  // one a pod
+  double held_gpu_s = 0;                     // GPU x seconds that nobody else could have
+  double used_gpu_s = 0;                     // of those, what it used
+  std::string reason;                        // what was in its way, unless placed at once
   bool ran() const { return fate == Fate::kPlaced || fate == Fate::kDelayed; }
 };
 
@@ -54,6 +49,7 @@ inline constexpr std::uint8_t kNoGpu = 255;
 struct Sample {
   std::int64_t time_s = 0;
   std::int64_t used_milli = 0;        // of all GPUs, each by the scarcer of compute and memory
+  std::int64_t busy_milli = 0;        // of all GPUs, what the jobs make use of
   std::int64_t fragmented_milli = 0;  // FGD's F for the trace's own mix of jobs
   std::int64_t running = 0;
   std::int64_t waiting = 0;
@@ -70,6 +66,7 @@ struct Timeline {
   std::vector<JobOutcome> outcomes;  // as Trace::jobs
   // Means over time from the first arrival to the last, exact; parts of total_milli.
   double mean_used = 0;
+  double mean_busy = 0;
   double mean_fragmented = 0;
   double mean_waiting = 0;  // jobs
   double peak_used = 0;
@@ -79,6 +76,10 @@ struct TimelinePlan {
   std::string policy;
   std::uint64_t seed = 42;    // of the random policy
   std::size_t samples = 400;  // about as many
+  TimeModel time = TimeModel::kAsListed;
+  // Take whole GPUs at random among those idle on the node, instead of as the policy says: what a
+  // device plugin without topology does.
+  bool scatter = false;
   scheduler::RolloutTuning rollout;
 };
 

@@ -151,6 +151,58 @@ TEST(Timeline, OfNothingIsEmpty) {
   EXPECT_EQ(timeline.mean_used, 0);
 }
 
+TEST(Timeline, StartsAllPodsOfAJobOrNone) {
+  Trace trace{"t", {job("one", 0, 10, 1, 1000), job("gang", 1, 5, 2, 1000)}};
+  trace.jobs[1].pods = 2;
+  const Timeline timeline = run({node("a", 2), node("b", 2)}, trace);
+  const JobOutcome& gang = timeline.outcomes[1];
+  EXPECT_EQ(gang.fate, Fate::kDelayed);
+  EXPECT_THAT(gang.reason, StartsWith("not now: no domain of level 0 holds all of it"));
+  EXPECT_EQ(gang.start_s, 10);
+  ASSERT_EQ(gang.placements.size(), 2u);
+  EXPECT_NE(gang.placements[0].node, gang.placements[1].node);
+  EXPECT_DOUBLE_EQ(gang.held_gpu_s, 20);
+  EXPECT_EQ(timeline.end_s, 15);
+}
+
+// Two jobs that each use 900 of one GPU, the second for 100 s of work from second 50 on.
+TEST(Timeline, SlowsNeighboursDownUnderTheTimeModelAndLetsThemCatchUp) {
+  Trace trace{"t", {job("a", 0, 100, 1, 500), job("b", 50, 100, 1, 500)}};
+  for (Job& one : trace.jobs) one.work.used_milli = 900;
+  TimelinePlan plan;
+  plan.policy = "binpack";
+  plan.time = TimeModel::kModelled;
+  const auto timeline = run_timeline({"c", {node("n", 1)}, {}, {}}, trace, plan);
+  ASSERT_TRUE(timeline) << timeline.error().message;
+  // From 50 on each gets 500 of 900: a's last 50 s take 90. Then b has 50 s left, alone.
+  EXPECT_EQ(timeline->outcomes[0].end_s, 140);
+  EXPECT_EQ(timeline->outcomes[1].end_s, 190);
+  EXPECT_DOUBLE_EQ(timeline->outcomes[0].held_gpu_s, 70);
+  EXPECT_DOUBLE_EQ(timeline->outcomes[0].used_gpu_s, 90) << "it borrowed while it was alone";
+  EXPECT_DOUBLE_EQ(timeline->mean_busy, 0.9);
+}
+
+TEST(Timeline, ScattersWholeGpusWithoutTouchingAnythingElse) {
+  Trace trace{"t", {}};
+  for (int i = 0; i < 40; ++i) trace.jobs.push_back(job("j" + std::to_string(i), i, 7, 2, 1000));
+  TimelinePlan plan;
+  plan.policy = "binpack";
+  const Cluster cluster{"c", {node("n", 8), node("m", 8)}, {}, {}};
+  const auto packed = run_timeline(cluster, trace, plan);
+  plan.scatter = true;
+  const auto scattered = run_timeline(cluster, trace, plan);
+  ASSERT_TRUE(packed && scattered);
+  int moved = 0;
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    const model::Placement& one = packed->outcomes[i].placements[0];
+    const model::Placement& other = scattered->outcomes[i].placements[0];
+    EXPECT_EQ(packed->outcomes[i].start_s, scattered->outcomes[i].start_s);
+    EXPECT_NE(other.gpus[0].gpu, other.gpus[1].gpu);
+    moved += one.gpus != other.gpus;
+  }
+  EXPECT_GT(moved, 20);
+}
+
 TEST(Timeline, NamesThePoliciesThereAre) {
   TimelinePlan plan;
   plan.policy = "nosuch";
@@ -191,9 +243,9 @@ void expect_nothing_over_given(const Case& c, const Timeline& timeline) {
     std::map<int, std::int64_t> cpu;
     for (const JobOutcome& other : timeline.outcomes) {
       if (!other.ran() || other.start_s > start.start_s || other.end_s <= start.start_s) continue;
-      cpu[other.placement.node] += other.placement.cpu_milli;
-      for (const model::GpuPart& part : other.placement.gpus) {
-        auto& [milli, bytes] = held[{other.placement.node, part.gpu}];
+      cpu[other.placements[0].node] += other.placements[0].cpu_milli;
+      for (const model::GpuPart& part : other.placements[0].gpus) {
+        auto& [milli, bytes] = held[{other.placements[0].node, part.gpu}];
         milli += part.whole ? 1000 : part.cores_milli;
         bytes += part.whole ? 0 : part.memory_bytes;
       }
@@ -235,7 +287,7 @@ TEST(TimelineProperty, IsTheSameEveryTime) {
     expect_nothing_over_given(c, once);
     EXPECT_EQ(once.mean_fragmented, again.mean_fragmented);
     for (std::size_t i = 0; i < once.outcomes.size(); ++i)
-      EXPECT_EQ(once.outcomes[i].placement, again.outcomes[i].placement);
+      EXPECT_EQ(once.outcomes[i].placements, again.outcomes[i].placements);
   }
 }
 

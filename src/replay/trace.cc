@@ -7,6 +7,7 @@
 
 #include "common/files.h"
 #include "replay/csv.h"
+#include "replay/public_traces.h"
 
 namespace aliquot::replay {
 namespace {
@@ -29,11 +30,20 @@ enum Column : std::size_t {
   kGpuMemory,
   kCpu,
   kMemory,
-  kModels
+  kModels,
+  kPods,
+  kUsed,
+  kAllReduce,
+  kRead,
+  kReference
 };
 const std::vector<std::string_view> kHeader{"name",      "arrival_s",  "duration_s",
                                             "gpus",      "gpu_milli",  "gpu_memory_mib",
                                             "cpu_milli", "memory_mib", "gpu_models"};
+const std::vector<std::string_view> kMore{"pods", "used_milli", "all_reduce_mb_s", "read_mb_s",
+                                          "duration_gpu"};
+constexpr std::int64_t kMostPods = 4'096;
+constexpr std::int64_t kMostMbPerS = 100'000'000;
 
 bool printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c != '\x7f'; });
@@ -83,13 +93,28 @@ Status read_gpus(const CsvReader& csv, CsvRow& row, model::Request& request) {
   return {};
 }
 
-Result<Job> read_job(const CsvReader& csv) {
+// The columns that may follow: what the job does with what it holds.
+Status read_work(const CsvReader& csv, CsvRow& row, Job& job) {
+  job.pods = static_cast<int>(row.number(kPods, kMostPods));
+  job.work.used_milli = static_cast<int>(row.number(kUsed, model::kWholeGpuMilli));
+  job.work.all_reduce_mb_s = row.number(kAllReduce, kMostMbPerS);
+  job.work.read_mb_s = row.number(kRead, kMostMbPerS);
+  job.work.gpu_model = csv.field(kReference);
+  if (row.error()) return *row.error();
+  if (job.pods == 0) return csv.error_at(kPods, "pods: must be at least 1");
+  if (!printable(job.work.gpu_model))
+    return csv.error_at(kReference, "duration_gpu: write an exact name, or nothing");
+  if (job.gpus() > 0) return {};
+  if (job.work.used_milli > 0) return csv.error_at(kUsed, "used_milli: must be 0 where gpus is 0");
+  if (job.work.read_mb_s > 0) return csv.error_at(kRead, "read_mb_s: must be 0 where gpus is 0");
+  return {};
+}
+
+Result<Job> read_job(const CsvReader& csv, bool with_work) {
   CsvRow row(csv);
   Job job;
+  if (Status ok = check_job_name(csv, kName); !ok) return ok.error();
   job.request.name = csv.field(kName);
-  if (job.request.name.empty() || job.request.name.size() > kLongestName ||
-      !printable(job.request.name))
-    return csv.error_at(kName, "name: 1 to " + std::to_string(kLongestName) + " characters");
   job.arrival_s = row.number(kArrival, kMostSeconds);
   job.duration_s = row.number(kDuration, kMostSeconds);
   Result<std::vector<std::string>> models = models_of(csv);
@@ -99,21 +124,19 @@ Result<Job> read_job(const CsvReader& csv) {
       {"main", row.number(kCpu, kMostCpu), row.number(kMemory, kMostMemory) * kMiB, std::nullopt}};
   if (Status ok = read_gpus(csv, row, job.request); !ok) return ok.error();
   if (job.duration_s == 0) return csv.error_at(kDuration, "duration_s: must be at least 1");
+  if (with_work)
+    if (Status ok = read_work(csv, row, job); !ok) return ok.error();
   return job;
 }
 
-void sort_by_arrival(std::vector<Job>& jobs) {
-  std::ranges::stable_sort(jobs, {}, &Job::arrival_s);
-}
-
 Result<Trace> trace_of(const std::vector<OpenbPod>& pods, const std::string& name) {
-  Trace trace{name, {}};
+  Trace trace{name, {}, {}};
   for (const OpenbPod& pod : pods) {
     const std::int64_t started = pod.scheduled_s.value_or(pod.created_s);
     trace.jobs.push_back(
         {request_of(pod), pod.created_s, std::max<std::int64_t>(1, pod.deleted_s - started)});
   }
-  sort_by_arrival(trace.jobs);
+  sort_by_arrival(trace);
   return trace;
 }
 
@@ -124,23 +147,72 @@ bool ask_fits_model(const model::Request& request, const std::string& name) {
 
 }  // namespace
 
+int Job::gpus_per_pod() const {
+  int gpus = 0;
+  for (const model::Container& container : request.containers)
+    if (container.gpu) gpus += container.gpu->count;
+  return gpus;
+}
+
+int pods_of(int gpus, int most_per_pod) {
+  for (int pods = std::max(1, (gpus + most_per_pod - 1) / most_per_pod); pods < gpus; ++pods)
+    if (gpus % pods == 0) return pods;
+  return std::max(1, gpus);
+}
+
+model::Request whole_gpu_request(std::string name, int gpus, std::int64_t cpu_milli_per_gpu) {
+  model::Request request;
+  request.name = std::move(name);
+  request.containers = {{"main", gpus * cpu_milli_per_gpu, 0, std::nullopt}};
+  if (gpus > 0)
+    request.containers[0].gpu = model::GpuAsk{model::GpuKind::kWhole, gpus, 0, 0, 0, {}};
+  return request;
+}
+
+void sort_by_arrival(Trace& trace) { std::ranges::stable_sort(trace.jobs, {}, &Job::arrival_s); }
+
+Trace cut_to_nodes(Trace trace, const std::vector<model::NodeSpec>& nodes) {
+  int most = 0;
+  for (const model::NodeSpec& node : nodes) most = std::max(most, node.gpu_count);
+  for (Job& job : trace.jobs) {
+    std::optional<model::GpuAsk>& gpu = job.request.containers[0].gpu;
+    if (most == 0 || !gpu || gpu->kind != model::GpuKind::kWhole || gpu->count <= most) continue;
+    const int before = gpu->count;
+    const int all = job.gpus();
+    job.pods = pods_of(all, most);
+    gpu->count = all / job.pods;
+    model::Container& main = job.request.containers[0];
+    main.cpu_milli = main.cpu_milli * gpu->count / before;
+    main.memory_bytes = main.memory_bytes / before * gpu->count;
+  }
+  return trace;
+}
+
+Status check_job_name(const CsvReader& csv, std::size_t column) {
+  const std::string_view name = csv.field(column);
+  if (name.empty() || name.size() > kLongestName || !printable(name))
+    return csv.error_at(column, "name: 1 to " + std::to_string(kLongestName) + " characters");
+  return {};
+}
+
 Result<Trace> parse_trace(std::string_view text, std::string_view name) {
   CsvReader csv(text, name);
   if (Status ok = csv.expect_header(kHeader); !ok) return ok.error();
-  if (const Result<bool> more = csv.header_continues({}); !more) return more.error();
-  Trace trace{std::string(name), {}};
+  const Result<bool> with_work = csv.header_continues(kMore);
+  if (!with_work) return with_work.error();
+  Trace trace{std::string(name), {}, {}};
   std::set<std::string, std::less<>> names;
   for (;;) {
     const Result<bool> more = csv.next();
     if (!more) return more.error();
     if (!*more) break;
-    Result<Job> job = read_job(csv);
+    Result<Job> job = read_job(csv, *with_work);
     if (!job) return job.error();
     if (!names.insert(job->request.name).second)
       return csv.error_at(kName, "name: '" + job->request.name + "' is there already");
     trace.jobs.push_back(*std::move(job));
   }
-  sort_by_arrival(trace.jobs);
+  sort_by_arrival(trace);
   return trace;
 }
 
@@ -148,6 +220,9 @@ Result<Trace> read_trace(const std::filesystem::path& path) {
   const Result<std::string> text = read_file(path);
   if (!text) return text.error();
   const std::string name = path.filename().string();
+  if (is_philly_trace(*text)) return parse_philly_trace(*text, name);
+  if (is_pollux_trace(*text)) return parse_pollux_trace(*text, name);
+  if (is_online_trace(*text)) return parse_online_trace(*text, name);
   if (!text->starts_with("name,cpu_milli,")) return parse_trace(*text, name);
   const Result<std::vector<OpenbPod>> pods = parse_openb_pods(*text, name);
   if (!pods) return pods.error();

@@ -17,6 +17,9 @@ constexpr model::Bytes kMiB = model::Bytes{1} << 20;
 const std::string kHead =
     "name,arrival_s,duration_s,gpus,gpu_milli,gpu_memory_mib,cpu_milli,memory_mib,gpu_models\n";
 
+const std::string kLongHead =
+    kHead.substr(0, kHead.size() - 1) + ",pods,used_milli,all_reduce_mb_s,read_mb_s,duration_gpu\n";
+
 // What is said of a trace whose second line this is.
 std::string said_of(const std::string& line) {
   const Result<Trace> trace = parse_trace(kHead + line + "\n", "t.csv");
@@ -80,12 +83,51 @@ TEST(Trace, PlacesEveryFaultByLineAndColumn) {
               StartsWith("t.csv:3:1: name: 'a' is there already"));
 }
 
+TEST(Trace, ReadsWhatAJobDoesWithWhatItHolds) {
+  const Result<Trace> trace =
+      parse_trace(kLongHead + "a,0,60,4,1000,0,0,0,,2,850,600,40,A100\n", "t.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->jobs[0].pods, 2);
+  EXPECT_EQ(trace->jobs[0].gpus(), 8);
+  EXPECT_EQ(trace->jobs[0].work, (Work{850, 600, 40, "A100"}));
+  const auto said = [](const std::string& line) {
+    return parse_trace(kLongHead + line + "\n", "t.csv").error().message;
+  };
+  EXPECT_EQ(said("a,0,60,4,1000,0,0,0,,0,0,0,0,"), "t.csv:2:22: pods: must be at least 1");
+  EXPECT_EQ(said("a,0,60,0,0,0,1,0,,1,5,0,0,"),
+            "t.csv:2:21: used_milli: must be 0 where gpus is 0");
+  EXPECT_EQ(said("a,0,60,0,0,0,1,0,,1,0,0,5,"), "t.csv:2:25: read_mb_s: must be 0 where gpus is 0");
+}
+
+TEST(Trace, CutsPodsThatAreLargerThanAnyNode) {
+  Result<Trace> trace =
+      parse_trace(kLongHead +
+                      "a,0,60,8,1000,0,800,0,,2,0,0,0,\nb,0,60,3,1000,0,0,0,,1,0,0,0,\n"
+                      "c,0,60,5,500,0,0,0,,1,0,0,0,\n",
+                  "t.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  std::vector<model::NodeSpec> nodes(1);
+  nodes[0].gpu_count = 4;
+  const Trace cut = cut_to_nodes(*std::move(trace), nodes);
+  EXPECT_EQ(cut.jobs[0].pods, 4);
+  EXPECT_EQ(cut.jobs[0].gpus_per_pod(), 4);
+  EXPECT_EQ(cut.jobs[0].request.containers[0].cpu_milli, 400);
+  EXPECT_EQ(cut.jobs[1].pods, 1);
+  EXPECT_EQ(cut.jobs[2].pods, 1) << "shares stay on one node";
+  EXPECT_EQ(pods_of(7, 4), 7);
+  EXPECT_EQ(pods_of(48, 8), 6);
+  EXPECT_EQ(pods_of(1, 8), 1);
+}
+
 TEST(Trace, WantsItsHeaderToTheLetter) {
   EXPECT_THAT(parse_trace("", "t.csv").error().message, StartsWith("t.csv:1:1: empty"));
   EXPECT_THAT(parse_trace("name,arrival\n", "t.csv").error().message,
               StartsWith("t.csv:1:6: expected column 'arrival_s'"));
-  const std::string longer = kHead.substr(0, kHead.size() - 1) + ",more\n";
-  EXPECT_THAT(parse_trace(longer, "t.csv").error().message, HasSubstr("a column too many"));
+  EXPECT_THAT(parse_trace(kHead.substr(0, kHead.size() - 1) + ",more\n", "t.csv").error().message,
+              StartsWith("t.csv:1:89: expected column 'pods'"));
+  EXPECT_THAT(
+      parse_trace(kLongHead.substr(0, kLongHead.size() - 1) + ",more\n", "t.csv").error().message,
+      HasSubstr("a column too many"));
 }
 
 TEST(Trace, CountsAShareOfMemoryByTheLargestGpuItMayHave) {

@@ -72,6 +72,20 @@ inline model::NodeTopology pcie_tree() {
                      4);
 }
 
+// GPUs behind NVSwitch, each with a NIC of its own under its PCIe switch.
+inline model::NodeTopology railed(unsigned gpus) {
+  const std::vector<model::Device> devices(gpus);
+  model::NodeTopology node(devices, devices);
+  for (std::size_t a = 0; a < 2 * gpus; ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      node.set_link(a, b,
+                    a < gpus        ? model::nvlink(12)
+                    : a - gpus == b ? model::path_link(model::LinkKind::kPix)
+                                    : model::path_link(model::LinkKind::kNode));
+  model::mark_nvswitch(node);
+  return node;
+}
+
 // The 4-ring 0-1-3-2 of 300s with weak diagonals 0-3 and 1-2.
 inline model::NodeTopology four_ring() {
   model::NodeTopology node(std::vector<model::Device>(4), {});
