@@ -44,9 +44,21 @@ static_assert(sizeof(Command) == 64);
 // A thread that waits for a command. stream_plus_1 == 0: a free slot.
 struct Waiter {
   std::atomic<std::uint32_t> stream_plus_1;
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> takes_promise;  // 1: it can sleep to a promised moment by itself
   std::atomic<std::uint64_t> seq;
 };
+
+// Beside each waiter slot: the command at `place` has ended when the host's clock says until_ns,
+// provided that then this still stands here and the client has published no command beyond `tail`.
+struct Promise {
+  std::atomic<std::uint64_t> place;  // 0: none; written last, taken back first
+  std::atomic<std::int64_t> until_ns;
+  std::atomic<std::uint32_t> tail;
+  std::uint32_t reserved;
+};
+inline constexpr std::uint64_t place_in(std::uint32_t stream, std::uint64_t seq) {
+  return (std::uint64_t{stream} + 1) << 48 ^ seq;
+}
 
 // Written by the client.
 struct ClientPage {
@@ -61,6 +73,7 @@ struct ServerPage {
   std::atomic<std::uint32_t> wake_at;              // ring the bell when tail gets here
   alignas(64) std::atomic<std::uint32_t> changes;  // futex: something below changed
   std::atomic<std::uint32_t> lost;                 // the CUresult that ended this context, or 0
+  alignas(64) std::array<Promise, kWaiterSlots> promises;
   alignas(64) std::array<std::atomic<std::uint64_t>, kStreamSlots> done;  // seq of the last ended
 };
 

@@ -17,7 +17,7 @@ CUresult find(CUevent handle, Event*& event) {
 }
 
 bool has_ended(const Event& event) {
-  return event.recorded_in == nullptr || event.recorded_in->done(event.slot) >= event.seq;
+  return event.recorded_in == nullptr || ended(*event.recorded_in, event.slot, event.seq);
 }
 
 CUresult time_of(const Event& event, std::int64_t& ended_ns) {

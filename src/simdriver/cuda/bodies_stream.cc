@@ -90,7 +90,7 @@ CUresult sim_cuStreamQuery(CUstream handle) {
   Stream* stream = nullptr;
   if (const CUresult result = resolve_stream(lock, handle, stream)) return result;
   if (const CUresult result = refuse_capture(*stream)) return result;
-  if (ended(*stream->context, stream->slot, stream->submitted)) return CUDA_SUCCESS;
+  if (ended(*stream->context->pages, stream->slot, stream->submitted)) return CUDA_SUCCESS;
   show_interest(*stream->context, stream->slot, stream->submitted);
   return CUDA_ERROR_NOT_READY;
 }

@@ -77,7 +77,7 @@ Choice choose(const Context& context) {
     if (stream->context != &context || stream->pending.empty()) continue;
     const Effect& front = stream->pending.front();
     if (front.kind != Effect::Kind::kHost && front.kind != Effect::Kind::kPoll) continue;
-    if (!ended(context, stream->slot, front.seq - 1)) {
+    if (!ended(*context.pages, stream->slot, front.seq - 1)) {
       choice.later = stream;
     } else if (front.kind == Effect::Kind::kHost || front.run()) {
       choice.ready = stream;

@@ -3,7 +3,9 @@
 // a crash. Everything here is under the library's lock (library.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -123,7 +125,8 @@ struct SmallBlock {
   std::shared_ptr<class MemoryFile> file;  // with it
 };
 
-// A context's pages of the channel; whoever waits on them keeps them.
+// A context's pages of the channel; whoever waits on them keeps them. What is known to have ended
+// by a promise may not stand in the server's page yet.
 struct ContextPages {
   ClientPage* client = nullptr;
   const ServerPage* server = nullptr;
@@ -132,8 +135,15 @@ struct ContextPages {
   ContextPages& operator=(const ContextPages&) = delete;
   ~ContextPages();
   std::uint64_t done(std::uint32_t slot) const {
+    return std::max(published(slot), known[slot].load(std::memory_order_relaxed));
+  }
+  std::uint64_t published(std::uint32_t slot) const {
     return server->done[slot].load(std::memory_order_acquire);
   }
+  // Under the library's lock. `ahead`: since the server last told, and so perhaps of more streams.
+  bool ahead = false;
+  std::vector<std::atomic<std::uint64_t>> known =
+      std::vector<std::atomic<std::uint64_t>>(kStreamSlots);
 };
 
 struct StreamSlot {

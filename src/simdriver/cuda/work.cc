@@ -1,13 +1,9 @@
 #include "simdriver/cuda/work.h"
 
-#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <utility>
 
 #include "common/clock.h"
@@ -23,16 +19,8 @@ namespace {
 
 // A stream with this much queued waits before it takes more (a real one does at about 1024).
 constexpr std::uint64_t kDeepQueue = 1u << 16;
-// How long a waiter sleeps before it looks whether the server still lives.
-constexpr Nanoseconds kLookEvery = 50 * kMillisecond;
-constexpr std::uint32_t kInterestSlot = kWaiterSlots - 1;
 
 Nanoseconds now_ns() { return MonotonicClock().now(); }
-
-void sleep_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds most) {
-  const timespec wait{most / kSecond, most % kSecond};
-  syscall(SYS_futex, &word, FUTEX_WAIT, seen, &wait, nullptr, 0);
-}
 
 // One command into the context's ring. The server empties it whenever it is told to.
 void push(Context& context, Command command) {
@@ -115,37 +103,12 @@ void order_with_default(Stream& stream) {
   if (!is_over(legacy)) wait_for_place(stream, last_of(legacy));
 }
 
-// Waiter slots are few; a thread that finds none just looks more often.
-class WaiterSlot {
- public:
-  WaiterSlot(ContextPages& pages, std::uint32_t stream, std::uint64_t seq) {
-    for (std::uint32_t i = 0; i < kInterestSlot && waiter_ == nullptr; ++i) {
-      Waiter& candidate = pages.client->waiters[i];
-      std::uint32_t free = 0;
-      // Claimed by a stream number that the server ignores until the seq is there.
-      if (candidate.stream_plus_1.compare_exchange_strong(free, UINT32_MAX)) waiter_ = &candidate;
-    }
-    if (waiter_ == nullptr) return;
-    waiter_->seq.store(seq, std::memory_order_relaxed);
-    waiter_->stream_plus_1.store(stream + 1, std::memory_order_release);
-  }
-  WaiterSlot(const WaiterSlot&) = delete;
-  WaiterSlot& operator=(const WaiterSlot&) = delete;
-  ~WaiterSlot() {
-    if (waiter_ != nullptr) waiter_->stream_plus_1.store(0, std::memory_order_release);
-  }
-  bool found() const { return waiter_ != nullptr; }
-
- private:
-  Waiter* waiter_ = nullptr;
-};
-
 CUresult open_slot(Context& context, Stream& stream) {
   std::uint32_t slot = 0;
   for (; slot < context.slots.size(); ++slot) {
-    // A slot serves again when all of its last stream is done.
+    // A slot serves again when the server has told that all of its last stream is done.
     const StreamSlot& candidate = context.slots[slot];
-    if (!candidate.used && context.pages->done(slot) >= candidate.last_seq) break;
+    if (!candidate.used && context.pages->published(slot) >= candidate.last_seq) break;
   }
   if (slot == kStreamSlots) return CUDA_ERROR_OUT_OF_MEMORY;
   if (slot == context.slots.size()) context.slots.emplace_back();
@@ -313,85 +276,6 @@ void let_go(Stream& stream, std::uint64_t seq) {
   command.a = {seq};
   push(*stream.context, command);
   library().ring_bell();
-}
-
-bool ended(const Context& context, std::uint32_t slot, std::uint64_t seq) {
-  return context.pages->done(slot) >= seq;
-}
-
-void show_interest(Context& context, std::uint32_t slot, std::uint64_t seq) {
-  const std::uint64_t place = static_cast<std::uint64_t>(slot) << 48 ^ seq;
-  if (context.queried == place) return;
-  context.queried = place;
-  Waiter& waiter = context.pages->client->waiters[kInterestSlot];
-  waiter.seq.store(seq, std::memory_order_relaxed);
-  waiter.stream_plus_1.store(slot + 1, std::memory_order_release);
-  library().ring_bell();
-}
-
-// Ends early when anything of the context changes: the caller looks again.
-void wait_for_change(Lock& lock, ContextPages& pages, const Elsewhere& place, std::int64_t most) {
-  const WaiterSlot waiter(pages, place.slot, place.seq);
-  const std::uint32_t seen = pages.server->changes.load(std::memory_order_acquire);
-  if (pages.done(place.slot) >= place.seq || pages.server->lost != 0) return;
-  library().ring_bell();
-  lock.unlock();
-  sleep_on(pages.server->changes, seen, waiter.found() ? most : 100 * kMicrosecond);
-  lock.lock();
-}
-
-void wake_waiters(ContextPages& pages) {
-  syscall(SYS_futex, &pages.server->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-CUresult wait_until_ended(Lock& lock, std::shared_ptr<ContextPages> pages, std::uint32_t slot,
-                          std::uint64_t seq) {
-  if (pages->done(slot) >= seq) {
-    return static_cast<CUresult>(pages->server->lost.load());
-  }
-  const WaiterSlot waiter(*pages, slot, seq);
-  const Nanoseconds patience = waiter.found() ? kLookEvery : 100 * kMicrosecond;
-  std::uint32_t seen = pages->server->changes.load(std::memory_order_acquire);
-  library().ring_bell();
-  lock.unlock();
-  CUresult result = CUDA_SUCCESS;
-  while (pages->done(slot) < seq) {
-    if (const auto lost = pages->server->lost.load()) {
-      result = static_cast<CUresult>(lost);
-      break;
-    }
-    if (!library().server_alive()) {
-      result = CUDA_ERROR_SYSTEM_NOT_READY;
-      break;
-    }
-    sleep_on(pages->server->changes, seen, patience);
-    seen = pages->server->changes.load(std::memory_order_acquire);
-  }
-  lock.lock();
-  return result;
-}
-
-CUresult synchronise(Lock& lock, Stream& stream) {
-  return wait_until_ended(lock, stream.context->pages, stream.slot, stream.submitted);
-}
-
-CUresult synchronise(Lock& lock, Context& context) {
-  // Only what was submitted by now; other threads may go on submitting.
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> places;
-  const auto add = [&](const Stream& stream) {
-    if (stream.context == &context) places.emplace_back(stream.slot, stream.submitted);
-  };
-  add(*context.legacy);
-  for (const auto& [thread, stream] : context.per_thread) add(*stream);
-  library().streams.for_each(add);
-  for (std::uint32_t slot = 0; slot < context.slots.size(); ++slot) {
-    if (!context.slots[slot].used) places.emplace_back(slot, context.slots[slot].last_seq);
-  }
-  const auto pages = context.pages;
-  for (const auto& [slot, seq] : places) {
-    if (const CUresult result = wait_until_ended(lock, pages, slot, seq)) return result;
-  }
-  return static_cast<CUresult>(pages->server->lost.load());
 }
 
 }  // namespace aliquot::simdriver

@@ -43,7 +43,7 @@ inline Elsewhere last_of(const Stream& stream) {
   return {stream.context->key, stream.slot, stream.submitted, const_cast<Stream*>(&stream)};
 }
 
-bool ended(const Context& context, std::uint32_t slot, std::uint64_t seq);
+bool ended(ContextPages& pages, std::uint32_t slot, std::uint64_t seq);
 // Lets the server watch for it, so that polling programs see it end in time.
 void show_interest(Context& context, std::uint32_t slot, std::uint64_t seq);
 

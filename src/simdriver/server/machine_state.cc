@@ -8,6 +8,8 @@
 #include <climits>
 #include <utility>
 
+#include "simdriver/server/promises.h"
+
 namespace aliquot::simdriver {
 namespace {
 
@@ -88,6 +90,10 @@ Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t
   entry->client = std::move(*client);
   entry->server = std::move(*answers);
   entry->server->wake_at = kRingSlots / 2;
+  // What the others on the GPU were promised no longer holds; what this one submits comes later.
+  entry->last_submitted_ns = now();
+  for (auto& [key, other] : contexts_)
+    if (other->device == index) take_back_promises(*other);
   gpu->timeline.open_context(entry->key, session.id, now());
   session.contexts.push_back(entry->key);
   return (contexts_[entry->key] = std::move(entry)).get();
@@ -146,6 +152,7 @@ void MachineState::drain(ContextEntry& context, Nanoseconds now) {
   const std::uint32_t tail = context.client->tail.load(std::memory_order_acquire);
   std::uint32_t waiting = tail - context.head;
   if (waiting > kRingSlots) return lose(context, kLaunchFailed);
+  if (waiting > 0) take_back_promises(context);
   for (; waiting > 0; --waiting) {
     Command command = context.client->ring[context.head % kRingSlots];
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -242,7 +249,17 @@ void MachineState::catch_up(Nanoseconds to) {
   }
 }
 
+void MachineState::promise_where_alone() {
+  std::vector<unsigned> contexts_on(devices_.size(), 0);
+  for (const auto& [key, context] : contexts_) ++contexts_on[context->device];
+  for (auto& [key, context] : contexts_) {
+    if (contexts_on[context->device] != 1 || context->server->lost != 0) continue;
+    make_promises(*context, devices_[context->device]->timeline, clock_);
+  }
+}
+
 void MachineState::publish() {
+  promise_where_alone();
   for (auto& [key, context] : contexts_) {
     if (!std::exchange(context->changed, false)) continue;
     context->server->changes.fetch_add(1, std::memory_order_release);
@@ -257,9 +274,10 @@ std::optional<Nanoseconds> MachineState::next_look() const {
   for (const auto& [key, context] : contexts_) {
     if (context->server->lost != 0) continue;
     const Timeline& timeline = devices_[context->device]->timeline;
-    for (const Waiter& waiter : context->client->waiters) {
+    for (std::size_t i = 0; i < kWaiterSlots; ++i) {
+      const Waiter& waiter = context->client->waiters[i];
       const std::uint32_t stream = waiter.stream_plus_1.load(std::memory_order_acquire) - 1;
-      if (stream >= kStreamSlots) continue;
+      if (stream >= kStreamSlots || is_promised(*context, i)) continue;
       const std::uint64_t seq = waiter.seq.load(std::memory_order_relaxed);
       if (context->server->done[stream].load(std::memory_order_relaxed) >= seq) continue;
       auto earliest = timeline.earliest(key, stream, seq);

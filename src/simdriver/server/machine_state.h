@@ -41,7 +41,8 @@ struct ContextEntry {
   Nanoseconds last_submitted_ns = 0;
   SharedPage<ClientPage> client;
   SharedPage<ServerPage> server;
-  bool changed = false;  // something to wake waiters for
+  bool changed = false;   // something to wake waiters for
+  bool promised = false;  // one of its waiters was told when (promises.h)
 };
 
 // One client process (or one library in it): lives as long as its connection and its process.
@@ -118,6 +119,7 @@ class MachineState {
     Command command;
   };
   void drain(ContextEntry& context, Nanoseconds now);
+  void promise_where_alone();
   void apply_drained();
   void lose(ContextEntry& context, std::int32_t result);
 

@@ -119,6 +119,65 @@ TEST_F(MachineStateTest, LooksAgainWhenAWaitedForCommandCanHaveEnded) {
   EXPECT_EQ(*look, clock_.now() + 1'000'000);
 }
 
+// Waiter 3 of the context waits for a command of stream 0 and can sleep by itself.
+void wait_for(ContextEntry& entry, std::uint64_t seq) {
+  entry.client->waiters[3].takes_promise = 1;
+  entry.client->waiters[3].seq = seq;
+  entry.client->waiters[3].stream_plus_1 = 1;
+}
+
+TEST_F(MachineStateTest, PromisesAWaiterWhenItsCommandEndsAndNeedNotLookAgain) {
+  ContextEntry& entry = context(session());
+  spin(entry, 1, 1'000'000);
+  step(0);
+  wait_for(entry, 1);
+  machine_->publish();
+  const Promise& promise = entry.server->promises[3];
+  EXPECT_EQ(promise.place, place_in(0, 1));
+  EXPECT_EQ(promise.until_ns, clock_.now() + 1'000'000);
+  EXPECT_EQ(promise.tail, entry.client->tail);
+  EXPECT_FALSE(machine_->next_look());
+}
+
+TEST_F(MachineStateTest, TakesAPromiseBackWhenAnotherContextComesToTheGpu) {
+  ContextEntry& entry = context(session());
+  spin(entry, 1, 1'000'000);
+  step(0);
+  wait_for(entry, 1);
+  machine_->publish();
+  context(session(), 1);
+  EXPECT_NE(entry.server->promises[3].place, 0u);
+  context(session(), 0);
+  EXPECT_EQ(entry.server->promises[3].place, 0u);
+  machine_->publish();
+  EXPECT_EQ(entry.server->promises[3].place, 0u);
+  EXPECT_TRUE(machine_->next_look());
+}
+
+TEST_F(MachineStateTest, PromisesAnewWhenMoreIsSubmitted) {
+  ContextEntry& entry = context(session());
+  spin(entry, 1, 1'000'000);
+  step(0);
+  wait_for(entry, 1);
+  machine_->publish();
+  spin(entry, 2, 1000);
+  step(0);
+  EXPECT_EQ(entry.server->promises[3].place, 0u);
+  machine_->publish();
+  EXPECT_EQ(entry.server->promises[3].place, place_in(0, 1));
+  EXPECT_EQ(entry.server->promises[3].tail, entry.client->tail);
+}
+
+TEST_F(MachineStateTest, PromisesNothingBehindAHold) {
+  ContextEntry& entry = context(session());
+  push(entry, CommandOp::kHold, 1);
+  spin(entry, 2, 1000);
+  step(0);
+  wait_for(entry, 2);
+  machine_->publish();
+  EXPECT_EQ(entry.server->promises[3].place, 0u);
+}
+
 TEST_F(MachineStateTest, HoldsAStreamUntilAnotherGpuHasComeThere) {
   Session& owner = session();
   ContextEntry& first = context(owner, 0);

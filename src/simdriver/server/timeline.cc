@@ -103,6 +103,12 @@ struct Timeline::Impl {
     // Also one that is closed: its work may be outstanding.
     return &found->second.lanes[stream];
   }
+  std::optional<engine::Eta> eta(ContextKey context, std::uint32_t stream,
+                                 std::uint64_t seq) const {
+    const Lane* found = lane(context, stream);
+    if (found == nullptr) return std::nullopt;
+    return engine.earliest(found->id, seq - std::min(seq, found->base));
+  }
   bool open_lane(ContextKey key, ContextLanes& context, const Command& command);
   bool submit(ContextKey key, ContextLanes& context, const Command& command);
   bool work_of(const Command& command, engine::Work& work) const;
@@ -292,11 +298,16 @@ std::optional<Nanoseconds> Timeline::mark(ContextKey context, const MarkRequest&
 
 std::optional<Nanoseconds> Timeline::earliest(ContextKey context, std::uint32_t stream,
                                               std::uint64_t seq) const {
-  const Lane* lane = impl_->lane(context, stream);
-  if (lane == nullptr) return std::nullopt;
-  const engine::Eta eta = impl_->engine.earliest(lane->id, seq - std::min(seq, lane->base));
-  if (eta.time == engine::kNever) return std::nullopt;
-  return eta.time;
+  const auto eta = impl_->eta(context, stream, seq);
+  if (!eta || eta->time == engine::kNever) return std::nullopt;
+  return eta->time;
+}
+
+std::optional<Nanoseconds> Timeline::certain_end(ContextKey context, std::uint32_t stream,
+                                                 std::uint64_t seq) const {
+  const auto eta = impl_->eta(context, stream, seq);
+  if (!eta || !eta->exact || eta->time == engine::kNever) return std::nullopt;
+  return eta->time;
 }
 
 std::optional<Nanoseconds> Timeline::next_event() const {

@@ -53,6 +53,9 @@ class Timeline {
   // No earlier than this has the command ended; nothing: when the client says so.
   std::optional<Nanoseconds> earliest(ContextKey context, std::uint32_t stream,
                                       std::uint64_t seq) const;
+  // When it ends, if nothing else comes; nothing: that is not certain.
+  std::optional<Nanoseconds> certain_end(ContextKey context, std::uint32_t stream,
+                                         std::uint64_t seq) const;
   // When something happens next, if nothing else comes.
   std::optional<Nanoseconds> next_event() const;
   bool idle() const;
