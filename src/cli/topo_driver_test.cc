@@ -85,6 +85,30 @@ TEST_P(RunningMachine, IsInventoriedByName) {
   EXPECT_EQ(all->topology.gpu_count(), all->gpus.size());
 }
 
+// The machine's own /sys must tell the same distances as its driver.
+TEST_P(RunningMachine, HasASysWhoseBridgesGiveItsDistances) {
+  const auto pci = inventory::read_pci(inventory::Sysfs(machine_.directory / "sys"));
+  std::vector<inventory::PciDevice> gpus;
+  std::vector<inventory::PciDevice> nics;
+  for (const inventory::PciDevice& device : pci)
+    (device.kind == inventory::PciKind::kGpu ? gpus : nics).push_back(device);
+  ASSERT_EQ(gpus.size(), spec_.gpus.size());
+  ASSERT_EQ(nics.size(), spec_.nics.size());
+  const auto kind = [](simdriver::PciePath path) {
+    return static_cast<model::LinkKind>(static_cast<int>(model::LinkKind::kPix) +
+                                        static_cast<int>(path) - 1);
+  };
+  for (std::size_t a = 0; a < gpus.size(); ++a) {
+    EXPECT_EQ("0000" + gpus[a].bus_id, spec_.gpus[a].pci.text());
+    EXPECT_EQ(gpus[a].payload_bytes, 256);
+    EXPECT_EQ(gpus[a].most.width, spec_.model_of(static_cast<unsigned>(a)).pcie.width);
+    for (std::size_t b = 0; b < a; ++b)
+      EXPECT_EQ(inventory::path_between(gpus[a], gpus[b]), kind(spec_.pcie[a][b])) << a << b;
+    for (std::size_t n = 0; n < nics.size(); ++n)
+      EXPECT_EQ(inventory::path_between(nics[n], gpus[a]), kind(spec_.nics[n].to_gpu[a])) << n << a;
+  }
+}
+
 TEST_P(RunningMachine, IsHealthyWhenItStarts) {
   const auto nvml = inventory::open_nvml(machine_.library_directory() / "libnvidia-ml.so.1");
   ASSERT_TRUE(nvml) << nvml.error().message;

@@ -19,6 +19,7 @@
 #include "common/files.h"
 #include "common/state_directory.h"
 #include "simdriver/channel/socket.h"
+#include "simdriver/host_tree.h"
 #include "simdriver/library_versions.h"
 #include "simdriver/machine_json.h"
 #include "simdriver/presets.h"
@@ -147,6 +148,7 @@ Status lay_out_machine(const MachineSpec& spec, const fs::path& libraries) {
     const Status installed = install_library(libraries, directory / "lib", library, spec.driver);
     if (!installed) return installed;
   }
+  if (Status written = write_host_tree(spec, directory); !written) return written;
   return write_file_atomically(directory / "machine.json", to_json(spec).dump(2) + "\n");
 }
 

@@ -1,6 +1,6 @@
 // Simulated machines as things that run: begin one, list those that run, end one. Each has a
 // directory <state>/sim/NAME: machine.json (what it is), pid, socket (the device server's), log,
-// and lib/ with the libraries that programs load.
+// lib/ with the libraries that programs load, sys/ and proc/ (host_tree.h).
 //
 // For the command line and tests; one thread at a time. What a machine is made of: presets.h.
 #pragma once
