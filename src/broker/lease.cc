@@ -43,7 +43,7 @@ void parse_uuid(const std::string& text, std::uint8_t (&bytes)[16]) {
 }
 
 void fill_gpu(wire::GrantGpu& to, const LeaseGpu& gpu, const LeaseRequest& request) {
-  to.memory_limit_bytes = gpu.limit_bytes;
+  to.memory_limit_bytes = std::min(gpu.limit_bytes, wire::kUnlimitedBytes);
   to.physical_bytes = gpu.physical_bytes;
   to.context_overhead_bytes = gpu.context_overhead_bytes;
   to.cores = gpu.cores;
@@ -384,7 +384,8 @@ void Lease::audit() {
 }
 
 Status Lease::set_limit(unsigned gpu, std::uint64_t bytes) {
-  grant().gpu[gpu].memory_limit_bytes.store(bytes, std::memory_order_release);
+  grant().gpu[gpu].memory_limit_bytes.store(std::min(bytes, wire::kUnlimitedBytes),
+                                            std::memory_order_release);
   grant().generation.fetch_add(1, std::memory_order_release);
   for (unsigned round = 0; round < kBumpRounds; ++round)
     if (quota(gpu).bump() == wire::Outcome::kOk) return {};

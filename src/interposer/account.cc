@@ -1,7 +1,5 @@
 #include "interposer/account.h"
 
-#include <algorithm>
-
 #include "interposer/pools.h"
 
 namespace aliquot::interposer {
@@ -9,61 +7,66 @@ namespace {
 
 wire::Cell& own_cell(unsigned gpu) { return tenant().ledger().cell(tenant().slot(), gpu); }
 
-bool reserve(unsigned gpu, std::uint64_t bytes) {
+bool reserve_again(unsigned gpu, std::uint64_t bytes) {
   return tenant().quota(gpu).reserve(tenant().slot(), bytes) == wire::Outcome::kOk;
 }
 
 // Looks once more after our own pools have been read anew and the broker has subtracted its dead.
 bool reserve_or_refuse(unsigned gpu, std::uint64_t bytes, Refusal refusal) {
-  if (reserve(gpu, bytes)) return true;
+  if (reserve_again(gpu, bytes)) return true;
   if (refusal == Refusal::kAfterLastResort &&
       bytes <= limit_bytes(gpu)) {  // a larger request no death can make room for
-    if (settle_pools(gpu) && reserve(gpu, bytes)) return true;
-    if (tenant().settle() && reserve(gpu, bytes)) return true;
+    if (settle_pools(gpu) && reserve_again(gpu, bytes)) return true;
+    if (tenant().settle() && reserve_again(gpu, bytes)) return true;
   }
   own_cell(gpu).refusals.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
-}  // namespace
-
-Reservation::Reservation(unsigned gpu, wire::Kind kind, std::uint64_t bytes, Refusal refusal)
-    : gpu_(gpu), kind_(kind), bytes_(bytes) {
-  granted_ = gpu == kNoGpu || bytes == 0 || reserve_or_refuse(gpu, bytes, refusal);
-  if (!granted_ || gpu == kNoGpu) bytes_ = 0;
+// Where the first try has met another writer, or there is no room. Apart, so that the common case
+// keeps everything in registers.
+[[gnu::noinline]] bool reserve_among_others(unsigned gpu, wire::Kind kind, std::uint64_t bytes,
+                                            Refusal refusal) {
+  if (!reserve_or_refuse(gpu, bytes, refusal)) return false;
+  tenant().quota(gpu).count(tenant().slot(), kind, static_cast<std::int64_t>(bytes));
+  return true;
+}
+[[gnu::noinline]] void release_among_others(unsigned gpu, std::uint64_t bytes) {
+  tenant().quota(gpu).release(tenant().slot(), bytes);
 }
 
-Reservation::~Reservation() {
-  if (bytes_ != 0) tenant().quota(gpu_).release(tenant().slot(), bytes_);
+}  // namespace
+
+bool Reservation::reserve(unsigned gpu, wire::Kind kind, std::uint64_t bytes, Refusal refusal) {
+  const wire::Quota quota = tenant().quota(gpu);
+  const unsigned slot = tenant().slot();
+  if (quota.try_to_reserve(slot, bytes) != wire::Outcome::kOk)
+    return reserve_among_others(gpu, kind, bytes, refusal);
+  quota.count(slot, kind, static_cast<std::int64_t>(bytes));
+  return true;
 }
 
 bool Reservation::resize(std::uint64_t bytes) {
   if (gpu_ == kNoGpu) return true;
-  if (bytes > bytes_ && !reserve_or_refuse(gpu_, bytes - bytes_, Refusal::kAfterLastResort))
+  if (bytes > bytes_ && !reserve(gpu_, kind_, bytes - bytes_, Refusal::kAfterLastResort))
     return false;
-  if (bytes < bytes_) tenant().quota(gpu_).release(tenant().slot(), bytes_ - bytes);
+  if (bytes < bytes_) give_back(gpu_, kind_, bytes_ - bytes);
   bytes_ = bytes;
   return true;
 }
 
-void Reservation::commit() {
-  if (bytes_ == 0) return;
-  tenant().quota(gpu_).count(tenant().slot(), kind_, static_cast<std::int64_t>(bytes_));
-  bytes_ = 0;
-}
-
 void give_back(unsigned gpu, wire::Kind kind, std::uint64_t bytes) {
-  if (gpu == kNoGpu || bytes == 0) return;
+  if (bytes == 0) return;
   const wire::Quota quota = tenant().quota(gpu);
-  quota.count(tenant().slot(), kind, -static_cast<std::int64_t>(bytes));
-  quota.release(tenant().slot(), bytes);
+  const unsigned slot = tenant().slot();
+  quota.count(slot, kind, -static_cast<std::int64_t>(bytes));
+  if (!quota.try_to_release(slot, bytes)) release_among_others(gpu, bytes);
 }
 
 std::uint64_t used_bytes(unsigned gpu) { return tenant().quota(gpu).used(); }
 
 std::uint64_t limit_bytes(unsigned gpu) {
-  return std::min(tenant().grant().gpu[gpu].memory_limit_bytes.load(std::memory_order_acquire),
-                  wire::kUnlimitedBytes);
+  return tenant().grant().gpu[gpu].memory_limit_bytes.load(std::memory_order_acquire);
 }
 
 void count_launch(unsigned gpu) {

@@ -32,12 +32,21 @@ constexpr std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b) {
 // where a lock is held.
 enum class Refusal { kAfterLastResort, kAtOnce };
 
+// Returns committed bytes to the share; 0 bytes, which is all there ever is on kNoGpu: nothing.
+void give_back(unsigned gpu, wire::Kind kind, std::uint64_t bytes);
+
 // Bytes of the share that belong to nobody yet.
 class Reservation {
  public:
   Reservation(unsigned gpu, wire::Kind kind, std::uint64_t bytes,
-              Refusal refusal = Refusal::kAfterLastResort);
-  ~Reservation();
+              Refusal refusal = Refusal::kAfterLastResort)
+      : gpu_(gpu), kind_(kind), bytes_(gpu == kNoGpu ? 0 : bytes) {
+    granted_ = bytes_ == 0 || reserve(gpu, kind, bytes, refusal);
+    if (!granted_) bytes_ = 0;
+  }
+  ~Reservation() {
+    if (bytes_ != 0) give_back(gpu_, kind_, bytes_);
+  }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
@@ -46,20 +55,20 @@ class Reservation {
   // The driver took more or less than was reserved. False: more is not there; nothing changed.
   [[nodiscard]] bool resize(std::uint64_t bytes);
   // The bytes now belong to whoever the caller wrote them down for; `give_back` returns them.
-  void commit();
+  void commit() { bytes_ = 0; }
 
   unsigned gpu() const { return gpu_; }
+  wire::Kind kind() const { return kind_; }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  static bool reserve(unsigned gpu, wire::Kind kind, std::uint64_t bytes, Refusal refusal);
+
   unsigned gpu_;
   wire::Kind kind_;
   std::uint64_t bytes_;
   bool granted_;
 };
-
-// Returns committed bytes to the share. Of kNoGpu or 0 bytes: nothing happens.
-void give_back(unsigned gpu, wire::Kind kind, std::uint64_t bytes);
 
 // What the whole lease holds on this GPU, and what it may.
 std::uint64_t used_bytes(unsigned gpu);

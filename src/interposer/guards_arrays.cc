@@ -77,7 +77,7 @@ CUresult create(Handle* out, Bytes bytes_on, Call call, Destroy destroy) {
   Handle made = nullptr;
   const CUresult result = call(out != nullptr ? &made : nullptr);
   if (result != CUDA_SUCCESS) return result;
-  if (!keep(held_objects(), reservation, Kind::kArray, name_of(made), place.context)) {
+  if (!keep(held_objects(), reservation, name_of(made), place.context)) {
     destroy(made);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -18,7 +18,7 @@ CUresult create(CUcontext* out, CUdevice device, Call call) {
   CUcontext context = nullptr;
   const CUresult result = call(out != nullptr ? &context : nullptr);
   if (result != CUDA_SUCCESS) return result;
-  if (!keep(held_contexts(), reservation, Kind::kContext, name_of(context), 0)) {
+  if (!keep(held_contexts(), reservation, name_of(context), 0)) {
     real::cuCtxDestroy_v2(context);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -57,7 +57,7 @@ CUresult create_green(CUgreenCtx* out, CUdevResourceDesc description, CUdevice d
     return result;
   }
   Reservation nothing(gpu, Kind::kContext, 0);
-  if (!keep(held_contexts(), nothing, Kind::kContext, name_of(green), 0)) {
+  if (!keep(held_contexts(), nothing, name_of(green), 0)) {
     real::cuGreenCtxDestroy(green);
     PrimaryContext::settle(gpu);
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -14,7 +14,7 @@ using wire::Kind;
 
 // Writes a new allocation down, or gives it back to the driver: nothing is left half done.
 CUresult keep_pointer(Reservation& reservation, CUdeviceptr address, std::uint64_t context) {
-  if (keep(held_pointers(), reservation, Kind::kLinear, address, context)) return CUDA_SUCCESS;
+  if (keep(held_pointers(), reservation, address, context)) return CUDA_SUCCESS;
   real::cuMemFree_v2(address);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

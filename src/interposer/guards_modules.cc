@@ -22,7 +22,7 @@ CUresult load_image(const Place& place, Handle* out, std::uint64_t bytes, Call c
   Handle made = nullptr;
   const CUresult result = call(out != nullptr ? &made : nullptr);
   if (result != CUDA_SUCCESS) return result;
-  if (!keep(held_objects(), reservation, Kind::kModule, name_of(made), place.context)) {
+  if (!keep(held_objects(), reservation, name_of(made), place.context)) {
     unload(made);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -6,69 +6,44 @@ namespace aliquot::interposer {
 namespace {
 
 constexpr std::size_t kFirstCapacity = 128;
-constexpr std::size_t kNotThere = static_cast<std::size_t>(-1);
-
-std::uint64_t mixed(std::uint64_t name) { return name * 0x9E3779B97F4A7C15ull; }
-// The shard uses the top bits, the place within it those below.
-std::size_t home(std::uint64_t name, std::size_t mask) { return (mixed(name) >> 16) & mask; }
-
-std::size_t place_of(const Held* entries, std::size_t capacity, std::uint64_t name) {
-  if (capacity == 0) return kNotThere;
-  const std::size_t mask = capacity - 1;
-  for (std::size_t i = home(name, mask); entries[i].name != 0; i = (i + 1) & mask)
-    if (entries[i].name == name) return i;
-  return kNotThere;
-}
-
-void place(Held* entries, std::size_t capacity, const Held& entry) {
-  const std::size_t mask = capacity - 1;
-  std::size_t i = home(entry.name, mask);
-  while (entries[i].name != 0) i = (i + 1) & mask;
-  entries[i] = entry;
-}
 
 }  // namespace
-
-HeldTable::Shard& HeldTable::shard_of(std::uint64_t name) {
-  return shards_[mixed(name) >> (64 - kShardBits)];
-}
 
 bool HeldTable::insert(const Held& entry, Held* replaced) {
   if (entry.name == 0) return false;  // no driver names anything 0
   Shard& shard = shard_of(entry.name);
   const Holding holding(shard.lock);
-  if ((shard.count + 1) * 8 > shard.capacity * 5 && !grow(shard)) return false;
-  const std::size_t mask = shard.capacity - 1;
-  std::size_t i = home(entry.name, mask);
-  while (shard.entries[i].name != 0 && shard.entries[i].name != entry.name) i = (i + 1) & mask;
-  if (shard.entries[i].name != 0)
-    *replaced = shard.entries[i];
+  if (shard.count == shard.most && !shard.grow()) return false;
+  Held& at = shard.entries[shard.place_of(entry.name)];
+  if (at.name != 0)
+    *replaced = at;
   else
     ++shard.count;
-  shard.entries[i] = entry;
+  at = entry;
   return true;
 }
 
 Held HeldTable::take(std::uint64_t name) {
   Shard& shard = shard_of(name);
   const Holding holding(shard.lock);
-  const std::size_t at = place_of(shard.entries, shard.capacity, name);
-  return at == kNotThere ? Held{} : remove_at(shard, at);
+  if (shard.count == 0) return {};
+  const std::size_t at = shard.place_of(name);
+  return shard.entries[at].name == 0 ? Held{} : shard.remove(at);
 }
 
 Held HeldTable::find(std::uint64_t name) {
   Shard& shard = shard_of(name);
   const Holding holding(shard.lock);
-  const std::size_t at = place_of(shard.entries, shard.capacity, name);
-  return at == kNotThere ? Held{} : shard.entries[at];
+  if (shard.count == 0) return {};
+  const Held& at = shard.entries[shard.place_of(name)];
+  return at.name == 0 ? Held{} : at;
 }
 
 Held HeldTable::take_any(bool (*matches)(const Held&, std::uint64_t), std::uint64_t argument) {
   for (Shard& shard : shards_) {
     const Holding holding(shard.lock);
-    for (std::size_t i = 0; i < shard.capacity; ++i)
-      if (shard.entries[i].name != 0 && matches(shard.entries[i], argument))
-        return remove_at(shard, i);
+    for (std::size_t i = 0; i < shard.capacity(); ++i)
+      if (shard.entries[i].name != 0 && matches(shard.entries[i], argument)) return shard.remove(i);
   }
   return {};
 }
@@ -86,40 +61,41 @@ void HeldTable::forget_all() {
   for (Shard& shard : shards_) {
     // The parent's other threads may have held the lock, and may have been half way through.
     shard.lock.reset();
-    if (shard.entries != nullptr) munmap(shard.entries, shard.capacity * sizeof(Held));
+    if (shard.entries != nullptr) munmap(shard.entries, shard.capacity() * sizeof(Held));
     shard.entries = nullptr;
-    shard.capacity = shard.count = 0;
+    shard.mask = shard.count = shard.most = 0;
   }
 }
 
 // Entries behind the gap move up unless they would pass their home.
-Held HeldTable::remove_at(Shard& shard, std::size_t at) {
-  const std::size_t mask = shard.capacity - 1;
-  const Held taken = shard.entries[at];
+inline Held HeldTable::Shard::remove(std::size_t at) {
+  const Held taken = entries[at];
   std::size_t gap = at;
-  for (std::size_t i = (at + 1) & mask; shard.entries[i].name != 0; i = (i + 1) & mask) {
-    const std::size_t wants = home(shard.entries[i].name, mask);
+  for (std::size_t i = (at + 1) & mask; entries[i].name != 0; i = (i + 1) & mask) {
+    const std::size_t wants = home(entries[i].name, mask);
     if (((i - wants) & mask) >= ((i - gap) & mask)) {
-      shard.entries[gap] = shard.entries[i];
+      entries[gap] = entries[i];
       gap = i;
     }
   }
-  shard.entries[gap] = Held{};
-  --shard.count;
+  entries[gap].name = 0;
+  --count;
   return taken;
 }
 
-bool HeldTable::grow(Shard& shard) {
-  const std::size_t capacity = shard.capacity == 0 ? kFirstCapacity : shard.capacity * 2;
-  void* memory = mmap(nullptr, capacity * sizeof(Held), PROT_READ | PROT_WRITE,
+bool HeldTable::Shard::grow() {
+  const std::size_t before = capacity();
+  const std::size_t places = before == 0 ? kFirstCapacity : before * 2;
+  void* memory = mmap(nullptr, places * sizeof(Held), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  auto* entries = static_cast<Held*>(memory);
-  for (std::size_t i = 0; i < shard.capacity; ++i)
-    if (shard.entries[i].name != 0) place(entries, capacity, shard.entries[i]);
-  if (shard.entries != nullptr) munmap(shard.entries, shard.capacity * sizeof(Held));
-  shard.entries = entries;
-  shard.capacity = capacity;
+  Held* old = entries;
+  entries = static_cast<Held*>(memory);
+  mask = places - 1;
+  most = places / 8 * 5;
+  for (std::size_t i = 0; i < before; ++i)
+    if (old[i].name != 0) entries[place_of(old[i].name)] = old[i];
+  if (old != nullptr) munmap(old, before * sizeof(Held));
   return true;
 }
 

@@ -12,19 +12,30 @@
 
 namespace aliquot::interposer {
 
-HeldTable& held_pointers();
-HeldTable& held_objects();
-HeldTable& held_contexts();
+extern constinit HeldTable process_pointers, process_objects, process_contexts;  // NOLINT: the same
+inline HeldTable& held_pointers() { return process_pointers; }
+inline HeldTable& held_objects() { return process_objects; }
+inline HeldTable& held_contexts() { return process_contexts; }
 
 inline std::uint64_t name_of(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
 
 // Writes a granted reservation down under `name`. False: no memory to remember it; the caller then
 // gives the allocation back to the driver.
-[[nodiscard]] bool keep(HeldTable& table, Reservation& reservation, wire::Kind kind,
-                        std::uint64_t name, std::uint64_t context);
+[[nodiscard]] bool remember(HeldTable& table, std::uint64_t name, std::uint64_t context,
+                            std::uint64_t bytes, wire::Kind kind, unsigned gpu);
+[[nodiscard]] inline bool keep(HeldTable& table, Reservation& reservation, std::uint64_t name,
+                               std::uint64_t context) {
+  if (!remember(table, name, context, reservation.bytes(), reservation.kind(), reservation.gpu()))
+    return false;
+  reservation.commit();
+  return true;
+}
 // An entry that was taken out has been freed for good. What came from a pool stays charged to the
-// pool (pools.h).
-void let_go(const Held& entry);
+// pool (pools.h). No entry: nothing happens.
+inline void let_go(const Held& entry) {
+  const auto kind = static_cast<wire::Kind>(entry.kind);
+  if (kind != wire::Kind::kPool) give_back(entry.gpu, kind, entry.bytes);
+}
 // The driver refused to free it: it is still held.
 void put_back(HeldTable& table, const Held& entry);
 

@@ -13,8 +13,11 @@ namespace aliquot::interposer {
 class ShortLock {
  public:
   void lock() {
+    if (!try_to_lock()) wait();
+  }
+  bool try_to_lock() {
     std::uint32_t free = kFree;
-    if (!word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire)) wait();
+    return word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire);
   }
   bool try_lock() {
     std::uint32_t free = kFree;

@@ -48,7 +48,7 @@ enum class Oversubscription : std::uint32_t { kOff = 0, kHost = 1, kPeer = 2, kM
 // One GPU of the lease, in the order the tenant counts them (PCI order from 0).
 // Written by the broker; `window` and `gate` by its compute half.
 struct alignas(256) GrantGpu {
-  std::atomic<std::uint64_t> memory_limit_bytes;      // in force; kUnlimitedBytes: no limit of ours
+  std::atomic<std::uint64_t> memory_limit_bytes;      // in force, at most kUnlimitedBytes: no limit
   std::atomic<std::uint64_t> physical_bytes;          // the GPU's total, as the driver says
   std::atomic<std::uint64_t> context_overhead_bytes;  // what one context costs on this model
   std::atomic<std::uint32_t> cores;                   // 1/100 %; 0: no guarantee

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "wire/grant.h"
 
@@ -36,11 +35,10 @@ inline Pair load_halves(const Pair& pair) { return {load(pair.lo), load(pair.hi)
 
 // lock cmpxchg16b, a full barrier. __sync is inlined under -mcx16; std::atomic would call
 // libatomic.
+inline Word128 word_of(Pair pair) { return (static_cast<Word128>(pair.hi) << 64) | pair.lo; }
 inline bool compare_and_swap(Pair& pair, Pair expected, Pair desired) {
-  Word128 e, d;
-  std::memcpy(&e, &expected, sizeof e);
-  std::memcpy(&d, &desired, sizeof d);
-  return __sync_bool_compare_and_swap(reinterpret_cast<Word128*>(&pair), e, d);
+  return __sync_bool_compare_and_swap(reinterpret_cast<Word128*>(&pair), word_of(expected),
+                                      word_of(desired));
 }
 
 inline constexpr unsigned kByteBits = 42, kSequenceLowBits = 22, kSlotBits = 10, kSequenceBits = 34;

@@ -44,22 +44,19 @@ inline constexpr unsigned kBrokerTries = 4096;
 template <class Faults>
 class BasicQuota {
  public:
+  constexpr BasicQuota() = default;  // of nothing: to be replaced before use
   BasicQuota(LedgerView ledger, const Grant& grant, unsigned gpu)
-      : ledger_(ledger), limit_(grant.gpu[gpu].memory_limit_bytes), gpu_(gpu) {}
+      : head_(&ledger.gpu(gpu).head),
+        limit_(&grant.gpu[gpu].memory_limit_bytes),
+        first_cell_(reinterpret_cast<char*>(&ledger.cell(0, gpu))),
+        cell_stride_(ledger.gpus() * sizeof(Cell)),
+        slots_(ledger.slots()) {}
 
   // Takes `bytes` for `slot`, or says that at one instant of this call they were too many.
   Outcome reserve(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
     for (unsigned tries = kTenantTries; tries != 0; --tries) {
-      const Pair seen = settled_head(tally);
-      // After the head: a limit stored before a bump is met by every reserve that follows it.
-      std::uint64_t limit = limit_.load(std::memory_order_acquire);
-      if (limit > kByteMask) limit = kByteMask;
-      const Head head = Head::unpack(seen);
-      if (bytes > limit || head.used > limit - bytes) {
-        if (compare_and_swap(this->head(), seen, seen)) return Outcome::kRefused;
-      } else if (replace(seen, slot, head.used + bytes, slot_bytes(slot) + bytes)) {
-        return Outcome::kOk;
-      }
+      const Outcome outcome = try_to_reserve(slot, bytes, tally);
+      if (outcome != Outcome::kBusy) return outcome;
       again(tally);
     }
     return Outcome::kBusy;
@@ -69,23 +66,37 @@ class BasicQuota {
   // zero, even over a scribbled ledger.
   Outcome release(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
     for (unsigned tries = kTenantTries; tries != 0; --tries) {
-      const Pair seen = settled_head(tally);
-      const std::uint64_t mine = slot_bytes(slot);
-      if (replace(seen, slot, less(Head::unpack(seen).used, bytes), less(mine, bytes)))
-        return Outcome::kOk;
+      if (try_to_release(slot, bytes, tally)) return Outcome::kOk;
       again(tally);
     }
     return Outcome::kBusy;
+  }
+
+  // One try of the above; kBusy and false: another writer came first.
+  Outcome try_to_reserve(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
+    const Pair seen = settled_head(tally);
+    // After the head: a limit stored before a bump is met by every reserve that follows it.
+    const std::uint64_t limit = limit_->load(std::memory_order_acquire);
+    std::uint64_t used = 0;
+    if (__builtin_add_overflow(Head::unpack(seen).used, bytes, &used) || used > limit)
+      return compare_and_swap(*head_, seen, seen) ? Outcome::kRefused : Outcome::kBusy;
+    const Pair mine = mirror_of(slot);
+    return replace(seen, slot, mine, used, mine.lo + bytes) ? Outcome::kOk : Outcome::kBusy;
+  }
+  bool try_to_release(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
+    const Pair seen = settled_head(tally);
+    const Pair mine = mirror_of(slot);
+    return replace(seen, slot, mine, less(Head::unpack(seen).used, bytes), less(mine.lo, bytes));
   }
 
   // Broker: the slot's process is dead (its pidfd says so). Subtracts what it held, exactly once
   // however often this is called and wherever an earlier caller died.
   Outcome reclaim(unsigned slot, unsigned tries = kBrokerTries) const {
     for (; tries != 0; --tries) {
-      const Pair seen = Faults::kReclaimsUnsettled ? load_halves(head()) : settled_head(nullptr);
-      const std::uint64_t bytes = slot_bytes(slot);
-      if (bytes == 0) return Outcome::kOk;
-      if (replace(seen, slot, less(Head::unpack(seen).used, bytes), 0)) return Outcome::kOk;
+      const Pair seen = Faults::kReclaimsUnsettled ? load_halves(*head_) : settled_head(nullptr);
+      const Pair its = mirror_of(slot);
+      if (its.lo == 0) return Outcome::kOk;
+      if (replace(seen, slot, its, less(Head::unpack(seen).used, its.lo), 0)) return Outcome::kOk;
       again(nullptr);
     }
     return Outcome::kBusy;
@@ -98,7 +109,8 @@ class BasicQuota {
       const Pair seen = settled_head(nullptr);
       const Head head = Head::unpack(seen);
       const unsigned slot = in_range(head.slot);
-      if (replace(seen, slot, head.used, slot_bytes(slot))) return Outcome::kOk;
+      const Pair its = mirror_of(slot);
+      if (replace(seen, slot, its, head.used, its.lo)) return Outcome::kOk;
       again(nullptr);
     }
     return Outcome::kBusy;
@@ -112,24 +124,25 @@ class BasicQuota {
       const Head head = Head::unpack(seen);
       const unsigned slot = in_range(head.slot);
       Word128 sum = 0;
-      for (unsigned s = 0; s < ledger_.slots(); ++s) sum += slot_bytes(s);
+      for (unsigned s = 0; s < slots_; ++s) sum += load(cell(s).mirror.lo);
       if (sum == head.used && slot == head.slot) {
-        if (compare_and_swap(this->head(), seen, seen)) return Outcome::kOk;
-      } else if (replace(seen, slot, sum > kByteMask ? kByteMask : static_cast<std::uint64_t>(sum),
-                         slot_bytes(slot))) {
-        return Outcome::kRefused;
+        if (compare_and_swap(*head_, seen, seen)) return Outcome::kOk;
+      } else {
+        const Pair its = mirror_of(slot);
+        const auto used = sum > kByteMask ? kByteMask : static_cast<std::uint64_t>(sum);
+        if (replace(seen, slot, its, used, its.lo)) return Outcome::kRefused;
       }
     }
     return Outcome::kBusy;
   }
 
   // The total at this instant.
-  std::uint64_t used() const { return load(head().lo) & kByteMask; }
+  std::uint64_t used() const { return load(head_->lo) & kByteMask; }
 
   // What a slot holds, its unsettled last operation included. Exact when nobody writes meanwhile.
   std::uint64_t held_bytes(unsigned slot) const {
-    const Head head = Head::unpack(load_halves(this->head()));
-    const Pair& mirror = ledger_.cell(slot, gpu_).mirror;
+    const Head head = Head::unpack(load_halves(*head_));
+    const Pair& mirror = cell(slot).mirror;
     if (in_range(head.slot) == slot && (load(mirror.hi) & kSequenceMask) != head.sequence)
       return head.after;
     return load(mirror.lo);
@@ -137,52 +150,60 @@ class BasicQuota {
 
   // A statistic beside the account; `delta` may be negative.
   void count(unsigned slot, Kind kind, std::int64_t delta) const {
-    ledger_.cell(slot, gpu_)
-        .kind_bytes[static_cast<unsigned>(kind)]
-        .fetch_add(static_cast<std::uint64_t>(delta), std::memory_order_relaxed);
+    cell(slot).kind_bytes[static_cast<unsigned>(kind)].fetch_add(static_cast<std::uint64_t>(delta),
+                                                                 std::memory_order_relaxed);
   }
 
  private:
-  Pair& head() const { return ledger_.gpu(gpu_).head; }
-  std::uint64_t slot_bytes(unsigned slot) const { return load(ledger_.cell(slot, gpu_).mirror.lo); }
+  Cell& cell(unsigned slot) const {
+    return *reinterpret_cast<Cell*>(first_cell_ + slot * cell_stride_);
+  }
+  // The mirror's halves; they belong together and to the settled head `seen`, or else the swap of
+  // `seen` that follows fails.
+  Pair mirror_of(unsigned slot) const { return load_halves(cell(slot).mirror); }
   // A scribbled head may name a slot that this ledger does not have.
   unsigned in_range(std::uint64_t slot) const {
-    return static_cast<unsigned>(slot < ledger_.slots() ? slot : slot % ledger_.slots());
+    return static_cast<unsigned>(slot < slots_ ? slot : slot % slots_);
   }
   static std::uint64_t less(std::uint64_t from, std::uint64_t bytes) {
-    return from > bytes ? from - bytes : 0;
+    std::uint64_t rest = 0;
+    return __builtin_sub_overflow(from, bytes, &rest) ? 0 : rest;
   }
   // A mirror's upper half: a count that makes equal bytes and sequence differ, and the sequence.
   static std::uint64_t next_tag(std::uint64_t tag, std::uint64_t sequence) {
-    return ((tag & ~kSequenceMask) + (1ull << kSequenceBits)) | (sequence & kSequenceMask);
+    return ((tag | kSequenceMask) + 1) | (sequence & kSequenceMask);  // the + 1 carries into it
   }
 
   // A head whose `after` is in its mirror: put there by us if its writer has not come to it.
   Pair settled_head(Tally* tally) const {
-    const Pair seen = load_halves(head());
+    const Pair seen = load_halves(*head_);
     if (Faults::kSkipsHelp) return seen;
     const Head last = Head::unpack(seen);
-    Pair& mirror = ledger_.cell(in_range(last.slot), gpu_).mirror;
+    Pair& mirror = cell(in_range(last.slot)).mirror;
     const std::uint64_t tag = load(mirror.hi);
-    if ((tag & kSequenceMask) == last.sequence) return seen;  // torn: the caller's CAS will fail
+    if ((tag & kSequenceMask) != last.sequence) [[unlikely]]
+      settle(*head_, seen, mirror, tag, tally);
+    return seen;  // if it is torn or overtaken, the caller's swap of it will fail
+  }
+  static void settle(Pair& head, Pair seen, Pair& mirror, std::uint64_t tag, Tally* tally) {
+    const Head last = Head::unpack(seen);
     const std::uint64_t bytes = load(mirror.lo);
     // Only while the head is still `seen` do (bytes, tag) belong to the time before its operation.
-    if (compare_and_swap(head(), seen, seen) &&
+    if (compare_and_swap(head, seen, seen) &&
         compare_and_swap(mirror, {bytes, tag}, {last.after, next_tag(tag, last.sequence)}) &&
         tally != nullptr)
       tally->helped++;
-    return seen;
   }
 
-  // One operation; the first compare-and-swap is the instant at which it happens.
-  bool replace(Pair seen, unsigned slot, std::uint64_t used, std::uint64_t after) const {
-    Pair& mirror = ledger_.cell(slot, gpu_).mirror;
-    const Pair before = load_halves(mirror);  // stable as long as the head is `seen`
+  // One operation, on a slot whose mirror is `before`; the first compare-and-swap is the instant at
+  // which it happens. `used` fits its bits, as it comes from a head or is within the limit.
+  bool replace(Pair seen, unsigned slot, Pair before, std::uint64_t used,
+               std::uint64_t after) const {
     const std::uint64_t sequence = (Head::unpack(seen).sequence + 1) & kSequenceMask;
-    used &= kByteMask;  // larger only over a scribbled mirror
-    after &= kByteMask;
-    if (!compare_and_swap(head(), seen, Head{used, after, slot, sequence}.pack())) return false;
-    compare_and_swap(mirror, before, {after, next_tag(before.hi, sequence)});  // fails if helped
+    after &= kByteMask;  // larger only over a scribbled mirror
+    if (!compare_and_swap(*head_, seen, Head{used, after, slot, sequence}.pack())) return false;
+    // Fails if somebody has helped.
+    compare_and_swap(cell(slot).mirror, before, {after, next_tag(before.hi, sequence)});
     return true;
   }
 
@@ -193,9 +214,11 @@ class BasicQuota {
 #endif
   }
 
-  LedgerView ledger_;
-  const std::atomic<std::uint64_t>& limit_;
-  unsigned gpu_;
+  Pair* head_ = nullptr;
+  const std::atomic<std::uint64_t>* limit_ = nullptr;
+  char* first_cell_ = nullptr;  // of this GPU: slot 0's
+  std::size_t cell_stride_ = 0;
+  std::size_t slots_ = 0;
 };
 
 using Quota = BasicQuota<NoFaults>;
