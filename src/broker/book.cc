@@ -286,7 +286,7 @@ Status Book::set_memory(const std::string& name, const std::string& gpu,
   if (!rooms) return rooms.error();
   std::vector<std::pair<unsigned, std::uint64_t>> changes;
   for (unsigned i = 0; i < lease.gpus(); ++i) {
-    if (!gpu.empty() && gpu != lease.uuid(i) && gpu != std::to_string(i)) continue;
+    if (!gpu.empty() && gpu != lease.uuid(i) && gpu != std::to_string(lease.gpu_index(i))) continue;
     const auto row = std::ranges::find(*rooms, lease.uuid(i), &RoomRow::uuid);
     if (row == rooms->end())
       return Error{Errc::kNotFound, "set the share of lease " + name + ": GPU " + lease.uuid(i) +
@@ -296,9 +296,13 @@ Status Book::set_memory(const std::string& name, const std::string& gpu,
       return fits.error();
     changes.emplace_back(i, bytes);
   }
-  if (changes.empty())
-    return Error{Errc::kNotFound, "set the share of lease " + name + ": it has no gpu " + gpu +
-                                      "; it has 0.." + std::to_string(lease.gpus() - 1)};
+  if (changes.empty()) {
+    std::string has;
+    for (unsigned i = 0; i < lease.gpus(); ++i)
+      has += (i == 0 ? "" : ", ") + std::to_string(lease.gpu_index(i));
+    return Error{Errc::kNotFound, "set the share of lease " + name + ": it has no GPU " + gpu +
+                                      " of the machine; it has " + has};
+  }
   for (const auto& [i, bytes] : changes)
     if (const Status set = lease.set_limit(i, bytes); !set) return set;
   ++changes_;

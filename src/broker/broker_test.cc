@@ -128,7 +128,7 @@ TEST_F(BrokerTest, ALoweredLimitIsInForceWhenTheCallReturns) {
   ASSERT_TRUE(client().set_memory("a", "0", bytes(3 * kTestGiB)));
   EXPECT_EQ(quota_of(a).reserve(slot, kTestGiB), wire::Outcome::kOk);
   EXPECT_THAT(client().set_memory("a", "5", bytes(kTestGiB)).error().message,
-              HasSubstr("no gpu 5"));
+              HasSubstr("no GPU 5"));
   EXPECT_FALSE(client().set_memory("a", "", bytes(50 * kTestGiB)));
 }
 

@@ -34,8 +34,8 @@ class Client {
   Result<LeaseGrant> join_lease(const std::string& name);
   Result<std::vector<LeaseRow>> list();
   Result<LeaseRow> get_lease(const std::string& name);
-  // In force when this returns: for every GPU of the lease, or the one named (index within the
-  // lease or UUID). Shares are keyed like that too.
+  // In force when this returns: for every GPU of the lease, or the one named: by its index on the
+  // machine, as in a LeaseRequest and in the rows above, or by UUID.
   Status set_memory(const std::string& lease, const std::string& gpu,
                     const model::MemoryQuantity& memory);
   // In force when these return.

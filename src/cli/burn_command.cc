@@ -69,7 +69,8 @@ Status run_burn(BurnOptions& options, std::ostream& out) {
 void add_burn_command(CLI::App& app, Invocation& invocation) {
   CLI::App* burn = app.add_subcommand("burn", "Put a load on a GPU; prints what it met as JSON");
   auto options = std::make_shared<BurnOptions>();
-  burn->add_option("--sim", options->sim, "Running simulated machine (outside a lease)");
+  burn->add_option("--sim", options->sim, "Running simulated machine (outside a lease)")
+      ->type_name("MACHINE");
   burn->add_option("--gpu", options->request.gpu, "GPU index")->capture_default_str();
   burn->add_option("--memory", options->memory, "Take so much, until refused")->type_name("QTY");
   burn->add_option("--chunk", options->chunk, "In allocations of")->capture_default_str();

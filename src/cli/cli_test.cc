@@ -52,6 +52,17 @@ TEST(Completion, KnowsEveryCommandAndOptionOfTheParser) {
   EXPECT_THAT(script, testing::Not(HasSubstr("hidden")));
 }
 
+TEST(Completion, AsksForTheNamesOfMachinesWhereOneIsMeant) {
+  CLI::App app;
+  std::string sim, name;
+  CLI::App* run = app.add_subcommand("run", "runs");
+  run->add_option("--sim", sim, "which")->type_name("NAME|PRESET");
+  app.add_subcommand("down", "ends")->add_option("name", name, "whose")->type_name("MACHINE");
+  const std::string script = bash_completion(app);
+  EXPECT_THAT(script, HasSubstr("'run --sim') words=\"$(\"$1\" completion names machines presets"));
+  EXPECT_THAT(script, HasSubstr("'down') words='--help'\" \"\"$(\"$1\" completion names machines"));
+}
+
 TEST(ManPage, DescribesEveryOptionAndEscapesDashes) {
   CLI::App app;
   std::string memory;

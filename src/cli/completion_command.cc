@@ -1,6 +1,12 @@
 #include "cli/completion_command.h"
 
+#include <memory>
 #include <ostream>
+
+#include "common/state_directory.h"
+#include "inventory/driver_choice.h"
+#include "simdriver/machine.h"
+#include "simdriver/presets.h"
 
 namespace aliquot::cli {
 namespace {
@@ -21,13 +27,31 @@ std::string words_of(const CLI::App& app) {
   return words;
 }
 
+// Which names `aliquot completion names` lists for a value of this option; empty: none.
+std::string names_for(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type == "MACHINE") return "machines";
+  if (type == "PRESET|FILE") return "presets";
+  if (type == "NAME|PRESET") return "machines presets";
+  return "";
+}
+
 struct Completed {
-  std::string path;   // "sim up"; empty: the program itself
+  std::string path;   // "sim up"; empty: the program itself. Or it with an option: "sim up --node"
   std::string words;  // what may follow it
+  std::string names;  // and whose names
 };
 
 void add_completed(std::vector<Completed>& all, const CLI::App& app, const std::string& path) {
-  all.push_back({path, words_of(app)});
+  Completed command{path, words_of(app), ""};
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string names = names_for(*option);
+    if (names.empty()) continue;
+    if (option->get_lnames().empty()) command.names = names;  // a word of its own
+    for (const std::string& name : option->get_lnames())
+      all.push_back({path + " --" + name, "", names});
+  }
+  all.push_back(std::move(command));
   for (const CLI::App* sub : shown_subcommands(app))
     add_completed(all, *sub, path.empty() ? sub->get_name() : path + ' ' + sub->get_name());
 }
@@ -58,6 +82,15 @@ void add_man_section(std::string& page, const CLI::App& app, const std::string& 
   }
 }
 
+// "machines" that run, or "presets"; none where they cannot be listed.
+std::vector<std::string> names_of(std::string_view kind) {
+  if (kind == "machines") return inventory::running_machines(state_directory());
+  const auto simulator = simdriver::simulator_directory();
+  if (!simulator) return {};
+  const auto presets = simdriver::preset_names(*simulator);
+  return presets ? *presets : std::vector<std::string>{};
+}
+
 }  // namespace
 
 std::string bash_completion(const CLI::App& app) {
@@ -66,9 +99,17 @@ std::string bash_completion(const CLI::App& app) {
   // "'run' | 'sim' | 'sim up'": the words that name a command; others are options' values.
   std::string paths;
   std::string cases;
+  std::string values;
   for (const Completed& one : all) {
+    const std::string asked =
+        one.names.empty() ? "" : "\"$(\"$1\" completion names " + one.names + " 2>/dev/null)\"";
+    if (one.words.empty()) {
+      values += "    '" + one.path + "') words=" + asked + " ;;\n";
+      continue;
+    }
     if (!one.path.empty()) paths += (paths.empty() ? "'" : " | '") + one.path + "'";
-    cases += "    '" + one.path + "') words='" + one.words + "' ;;\n";
+    cases += "    '" + one.path + "') words='" + one.words + "'" +
+             (asked.empty() ? "" : "\" \"" + asked) + " ;;\n";
   }
   return "# bash completion for aliquot: eval \"$(aliquot completion bash)\"\n"
          "_aliquot() {\n"
@@ -83,6 +124,9 @@ std::string bash_completion(const CLI::App& app) {
          "  done\n"
          "  case $path in\n" +
          cases +
+         "  esac\n"
+         "  case \"$path ${COMP_WORDS[COMP_CWORD - 1]}\" in\n" +
+         values +
          "  esac\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
          "}\n"
@@ -105,6 +149,13 @@ void add_completion_command(CLI::App& app, Invocation& invocation) {
   CLI::App* completion =
       app.add_subcommand("completion", "Print a completion script (bash: eval it in ~/.bashrc)");
   CLI::App* bash = completion->add_subcommand("bash", "For bash");
+  auto what = std::make_shared<std::vector<std::string>>();
+  CLI::App* names = completion->add_subcommand("names", "What the script asks for")->group("");
+  names->add_option("what", *what)->check(CLI::IsMember({"machines", "presets"}));
+  names->callback([what, &invocation] {
+    for (const std::string& kind : *what)
+      for (const std::string& name : names_of(kind)) invocation.out << name << '\n';
+  });
   completion->require_subcommand(1);
   bash->callback([&] { invocation.out << bash_completion(app); });
   app.add_subcommand("man", "Print the manual page (aliquot man | man -l -)")->callback([&] {

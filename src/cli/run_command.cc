@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 
@@ -45,10 +46,14 @@ Result<broker::LeaseGrant> obtain_lease(const Run& run, const inventory::Driver&
   request.driver = driver.name;
   request.name = run.options.name;
   request.shares = *std::move(shares);
-  request.wait = run.options.wait;
   // Where the interposer finds the driver behind it: the tenant's own view.
   request.real_libcuda = contained ? kTenantLibcuda : driver.libcuda.string();
   request.real_libnvidia_ml = contained ? kTenantLibnvidiaMl : driver.libnvidia_ml.string();
+  auto lease = broker.create_lease(request);
+  if (lease || !run.options.wait || lease.error().code != Errc::kExhausted) return lease;
+  const std::string& missing = lease.error().message;
+  run.say("waiting until there is room: " + missing.substr(0, missing.find("; ask for less")));
+  request.wait = true;
   return broker.create_lease(request);
 }
 
@@ -148,6 +153,13 @@ int watch(const Run& run, const std::string& lease, pid_t tenant, broker::Client
   return watch_tenant(tenant, watch);
 }
 
+// As shells say it: 127 where there is no such command, 126 where it cannot be executed.
+std::optional<int> exec_status(const Error& error) {
+  if (error.code == Errc::kNotFound) return 127;
+  if (error.code == Errc::kDenied) return 126;
+  return std::nullopt;
+}
+
 Result<int> run_in_lease(const Run& run) {
   if (inside_lease())
     return Error{Errc::kInvalid, "this is inside a lease already; run it outside"};
@@ -168,7 +180,11 @@ Result<int> run_in_lease(const Run& run) {
   run.say("lease " + lease->name + " on " + driver->title() + ", " + gpus);
   const auto tenant = launch_tenant(
       {run.command, view_of(*driver, *lease, *libraries), contained, *libraries / "names"});
-  if (!tenant) return tenant.error();
+  if (!tenant) {
+    if (!exec_status(tenant.error())) return tenant.error();
+    run.err << "aliquot run: " << tenant.error().message << '\n';
+    return *exec_status(tenant.error());
+  }
   return watch(run, lease->name, *tenant, *broker);
 }
 

@@ -47,7 +47,8 @@ void add_share_command(CLI::App& app, Invocation& invocation) {
   set->add_option("--memory", options->memory, "Memory limit on each of its GPUs")
       ->type_name("QTY")
       ->required();
-  set->add_option("--gpu", options->gpu, "Only on this GPU (index within the lease, or UUID)");
+  set->add_option("--gpu", options->gpu,
+                  "Only on this GPU (its index on the machine, as ps shows it, or UUID)");
   set->callback([options, &invocation] {
     if (const Status done = set_share(*options, invocation.out); !done)
       fail(invocation, "share set", done.error());

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "cli/sim_fault_command.h"
+#include "cli/surroundings.h"
 #include "cli/table.h"
 #include "format/json.h"
 #include "model/quantity.h"
@@ -94,12 +95,30 @@ Status list(bool json, std::ostream& out) {
   return {};
 }
 
-Status bring_down(const std::string& name, bool all) {
-  if (!all) return simdriver::stop_machine(name);
-  const auto machines = simdriver::list_machines();
-  if (!machines) return machines.error();
-  for (const RunningMachine& machine : *machines)
-    if (const Status stopped = simdriver::stop_machine(machine.name); !stopped) return stopped;
+// Their programs get errors of a lost device from here on.
+void warn_of_leases(const std::string& machine, std::ostream& err) {
+  auto broker = running_broker();
+  if (!broker) return;
+  const auto leases = broker->list();
+  if (!leases) return;
+  for (const broker::LeaseRow& lease : *leases)
+    if (lease.driver == "sim:" + machine)
+      err << "aliquot sim down: lease " << lease.name << " still uses machine " << machine
+          << "; its programs lose their GPU\n";
+}
+
+Status bring_down(const std::string& name, bool all, std::ostream& err) {
+  std::vector<std::string> names{name};
+  if (all) {
+    names.clear();
+    const auto machines = simdriver::list_machines();
+    if (!machines) return machines.error();
+    for (const RunningMachine& machine : *machines) names.push_back(machine.name);
+  }
+  for (const std::string& machine : names) {
+    warn_of_leases(machine, err);
+    if (const Status stopped = simdriver::stop_machine(machine); !stopped) return stopped;
+  }
   return {};
 }
 
@@ -134,12 +153,12 @@ void add_down(CLI::App& sim, Invocation& invocation) {
   CLI::App* down = sim.add_subcommand("down", "End a simulated machine");
   auto name = std::make_shared<std::string>();
   auto all = std::make_shared<bool>(false);
-  auto* named = down->add_option("name", *name, "Its name");
+  auto* named = down->add_option("name", *name, "Its name")->type_name("MACHINE");
   down->add_flag("--all", *all, "All of them")->excludes(named);
   down->callback([name, all, &invocation] {
     if (name->empty() && !*all)
       return fail(invocation, "sim down", {Errc::kInvalid, "which? give a NAME or --all"});
-    if (const Status done = bring_down(*name, *all); !done)
+    if (const Status done = bring_down(*name, *all, invocation.err); !done)
       fail(invocation, "sim down", done.error());
   });
 }

@@ -63,7 +63,9 @@ Status inject(const FaultOptions& options) {
 void add_sim_fault(CLI::App& sim, Invocation& invocation) {
   CLI::App* fault = sim.add_subcommand("fault", "Break or mend a part of a simulated machine");
   auto options = std::make_shared<FaultOptions>();
-  fault->add_option("name", options->machine, "The machine's name")->required();
+  fault->add_option("name", options->machine, "The machine's name")
+      ->type_name("MACHINE")
+      ->required();
   fault->add_option("--gpu", options->gpu, "Index of the GPU")->required();
   CLI::Option_group* kinds = fault->add_option_group("faults");
   kinds->require_option(0, 1);

@@ -24,12 +24,9 @@ struct Source {
 
 Result<Source> source_of(const std::string& sim) {
   if (inside_lease()) {
-    const auto library = share_library("libnvidia-ml.so.1");
-    if (!library) return library.error();
-    std::error_code code;
-    const bool simulated =
-        std::filesystem::exists(std::filesystem::path(kTenantDriver) / "machine.json", code);
-    return Source{*library, simulated ? "share of a simulated machine" : "share"};
+    const auto share = share_driver();
+    if (!share) return share.error();
+    return Source{share->libnvidia_ml, share->title()};
   }
   const auto driver = inventory::choose_driver(driver_question(sim));
   if (!driver) return driver.error();
@@ -79,7 +76,7 @@ Status show(const SmiOptions& options, std::ostream& out) {
 void add_smi_command(CLI::App& app, Invocation& invocation) {
   CLI::App* smi = app.add_subcommand("smi", "Show the GPUs, or the share that this is");
   auto options = std::make_shared<SmiOptions>();
-  smi->add_option("--sim", options->sim, "Running simulated machine");
+  smi->add_option("--sim", options->sim, "Running simulated machine")->type_name("MACHINE");
   smi->add_flag("-L,--list-gpus", options->list, "One line per GPU");
   smi->add_option("--query-gpu", options->query, "These fields, as nvidia-smi names them")
       ->type_name("FIELD,...");

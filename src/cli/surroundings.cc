@@ -49,6 +49,14 @@ Result<fs::path> share_library(const char* name) {
   return *libraries / "names" / name;
 }
 
+Result<ShareDriver> share_driver() {
+  auto library = share_library("libnvidia-ml.so.1");
+  if (!library) return library.error();
+  std::error_code code;
+  return ShareDriver{*std::move(library),
+                     fs::exists(fs::path(kTenantDriver) / "machine.json", code)};
+}
+
 Result<broker::Client> broker_client() {
   const auto program = own_program();
   if (!program) return program.error();

@@ -26,6 +26,13 @@ bool inside_lease();
 
 // Inside a lease: the library under one of the driver's names, by its absolute path.
 Result<std::filesystem::path> share_library(const char* name);
+// Inside a lease: its NVML, and what programs call it ("share of a simulated machine").
+struct ShareDriver {
+  std::filesystem::path libnvidia_ml;
+  bool simulated = false;
+  std::string title() const { return simulated ? "share of a simulated machine" : "share"; }
+};
+Result<ShareDriver> share_driver();
 
 // The broker of this user, started when there is none.
 Result<broker::Client> broker_client();

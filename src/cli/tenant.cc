@@ -20,7 +20,8 @@
 namespace aliquot::cli {
 namespace {
 
-constexpr int kCannotRun = 126;  // as shells say it
+// How the child ends when nothing was executed; why, it has written into the pipe.
+constexpr int kNotReady = 1, kCannotRun = 126, kNoSuchCommand = 127;
 
 constexpr std::array kPassedOn{SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
 
@@ -59,16 +60,18 @@ Status become_tenant(const TenantLaunch& launch) {
   const sigset_t set = passed_on();
   ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
   Status ready = become_tenant(launch);
+  int status = kNotReady;
   if (ready) {
     std::vector<char*> argv;
     for (const std::string& word : launch.command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     ::execvp(argv[0], argv.data());
+    status = errno == ENOENT ? kNoSuchCommand : kCannotRun;
     ready = errno_error("run", launch.command[0]);
   }
   const std::string& message = ready.error().message;
   (void)!::write(report.get(), message.data(), message.size());
-  ::_exit(kCannotRun);
+  ::_exit(status);
 }
 
 int exit_status(int status) {
@@ -105,8 +108,12 @@ Result<pid_t> launch_tenant(const TenantLaunch& launch) {
   do length = ::read(reader.get(), message.data(), message.size());
   while (length < 0 && errno == EINTR);
   if (length <= 0) return child;  // closed by a successful exec
-  ::waitpid(child, nullptr, 0);
-  return Error{Errc::kUnavailable, std::string(message.data(), static_cast<std::size_t>(length))};
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const Errc code = exit_status(status) == kNoSuchCommand ? Errc::kNotFound
+                    : exit_status(status) == kCannotRun   ? Errc::kDenied
+                                                          : Errc::kUnavailable;
+  return Error{code, std::string(message.data(), static_cast<std::size_t>(length))};
 }
 
 int watch_tenant(pid_t tenant, const TenantWatch& watch) {

@@ -21,7 +21,8 @@ struct TenantLaunch {
   std::filesystem::path names;  // our library under the driver's names (cooperative mode)
 };
 
-// Forks and executes. An error means that nothing runs; it says at which step.
+// Forks and executes. An error means that nothing runs; it says at which step. Errc::kNotFound:
+// there is no such command; kDenied: it cannot be executed.
 Result<pid_t> launch_tenant(const TenantLaunch& launch);
 
 struct TenantWatch {

@@ -1,6 +1,5 @@
 #include "cli/topo_command.h"
 
-#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -9,9 +8,9 @@
 #include <ostream>
 
 #include "cli/machine_topology.h"
+#include "cli/surroundings.h"
 #include "cli/table.h"
 #include "common/files.h"
-#include "common/state_directory.h"
 #include "format/json.h"
 #include "inventory/driver_choice.h"
 #include "inventory/nvml.h"
@@ -66,10 +65,22 @@ Result<SourcedTopology> from_preset(const std::string& name) {
   return SourcedTopology{"simulated preset " + name, true, topology_of(*machine)};
 }
 
+Result<SourcedTopology> from_nvml(const std::filesystem::path& library, std::string title,
+                                  bool simulated) {
+  const auto nvml = inventory::open_nvml(library);
+  if (!nvml) return nvml.error();
+  Result<NodeTopology> node = inventory::topology_from(**nvml);
+  if (!node) return node.error();
+  return SourcedTopology{std::move(title), simulated, *std::move(node)};
+}
+
 Result<SourcedTopology> from_driver(const std::string& sim) {
-  const char* named = std::getenv("ALIQUOT_SIM");  // NOLINT(concurrency-mt-unsafe)
-  const auto driver = inventory::choose_driver(
-      {state_directory(), sim, named == nullptr ? "" : named, &inventory::find_real_driver});
+  if (inside_lease()) {
+    const auto share = share_driver();
+    if (!share) return share.error();
+    return from_nvml(share->libnvidia_ml, share->title(), share->simulated);
+  }
+  const auto driver = inventory::choose_driver(driver_question(sim));
   if (!driver && driver.error().code == Errc::kNotFound && !sim.empty()) return from_preset(sim);
   if (!driver) return driver.error();
   if (driver->simulated()) {
@@ -77,11 +88,7 @@ Result<SourcedTopology> from_driver(const std::string& sim) {
     if (!machine) return machine.error();
     return SourcedTopology{driver->title(), true, topology_of(*machine)};
   }
-  const auto nvml = inventory::open_nvml(driver->libnvidia_ml);
-  if (!nvml) return nvml.error();
-  Result<NodeTopology> node = inventory::topology_from(**nvml);
-  if (!node) return node.error();
-  return SourcedTopology{driver->title(), false, *std::move(node)};
+  return from_nvml(driver->libnvidia_ml, driver->title(), false);
 }
 
 // ---- what is asked of it

@@ -1,6 +1,7 @@
 #include "inventory/driver_choice.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,8 +22,14 @@ constexpr std::string_view kSimulated = "sim:";
 bool answers(const fs::path& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.native().size() >= sizeof address.sun_path) return false;
-  std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+  std::string name = socket_path.string();
+  UniqueFd directory;  // of a path too long for a socket's address
+  if (name.size() >= sizeof address.sun_path) {
+    directory.reset(::open(socket_path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return false;
+    name = "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
+  }
+  std::strncpy(address.sun_path, name.c_str(), sizeof address.sun_path - 1);
   const UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // A full backlog (EAGAIN) is an answer too: somebody listens.
   return fd &&

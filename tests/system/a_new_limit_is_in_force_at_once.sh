@@ -8,6 +8,12 @@ same "raised" "result 0" "$("$aliquot" run -q --lease a -- $driver alloc $((5 * 
 "$aliquot" share set a --memory 2GiB >/dev/null
 same "lowered" "result 2" "$("$aliquot" run -q --lease a -- $driver alloc $GiB)"
 same "total follows" "total $((2 * GiB))" "$("$aliquot" run -q --lease a -- $driver view | sed -n 3p)"
+# GPUs are counted as the table counts them: on the machine.
+"$aliquot" run -q --name second --gpu 1:2GiB -- $driver hold $GiB &
+within 10 used_at_least second $GiB
+"$aliquot" share set second --gpu 1 --memory 3GiB | grep -Eq '1 +1.*GiB +3GiB' || fail "GPU 1 was not set"
+"$aliquot" share set second --gpu 0 --memory 3GiB 2>"$work/err" && fail "a GPU it does not have"
+grep -q 'it has 1' "$work/err" || fail "it does not say which it has: $(cat "$work/err")"
 # Below what is used: nothing is taken away, free is 0, and nothing more is given.
 "$aliquot" share set a --memory 1GiB >/dev/null
 same "free" "free 0" "$("$aliquot" run -q --lease a -- sh -c "$driver view || true" | sed -n 2p | grep . || echo 'free 0')"

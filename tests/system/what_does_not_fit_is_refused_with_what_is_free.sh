@@ -8,7 +8,9 @@ grep -q 'GiB' "$work/err" || fail "the refusal does not name what is free: $(cat
 "$aliquot" run -q --gpu 3 --memory 1GiB -- true 2>"$work/err" && fail "GPU 3 of 1 was granted"
 grep -q '3' "$work/err" || fail "the refusal does not name the GPU"
 # --wait: granted as soon as there is room.
-same "waited" "result 0" "$("$aliquot" run -q --wait --memory 40GiB -- $driver alloc $GiB)"
+same "waited" "result 0" \
+  "$("$aliquot" run --wait --memory 40GiB -- $driver alloc $GiB 2>"$work/err")"
+same "says once what for" 1 "$(grep -c 'waiting until there is room: .*GiB' "$work/err")"
 for bad in 0 -1GiB 4 4XB 99999999999999999999GiB; do
   "$aliquot" run -q --memory "$bad" -- true 2>"$work/err" && fail "--memory $bad was accepted"
   grep -qF -- "$bad" "$work/err" || fail "the error does not name $bad"
