@@ -112,6 +112,12 @@ class KubeconfigReader {
 
 }  // namespace
 
+Access anonymous_access(std::string server) {
+  Access access;
+  access.server = std::move(server);
+  return access;
+}
+
 Result<Access> load_kubeconfig(const std::filesystem::path& path, std::string_view context) {
   const Result<std::string> text = read_file(path, kLongestKubeconfig);
   if (!text) return text.error();

@@ -36,6 +36,9 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
+// Nobody's: kubelet's read-only port, a server in a test.
+Access anonymous_access(std::string server);
+
 // The current context of the file, or the one named. Relative paths are taken from its directory.
 // Users that need a program to be run (exec, auth-provider) are refused with what to do instead.
 Result<Access> load_kubeconfig(const std::filesystem::path& path, std::string_view context = {});

@@ -21,10 +21,9 @@ struct FreeHeaders {
 using Headers = std::unique_ptr<curl_slist, FreeHeaders>;
 
 void add_header(Headers& headers, const std::string& line) {
-  curl_slist* longer = curl_slist_append(headers.get(), line.c_str());
-  if (longer == nullptr) return;
-  (void)headers.release();
-  headers.reset(longer);
+  curl_slist* const held = headers.release();
+  curl_slist* const longer = curl_slist_append(held, line.c_str());
+  headers.reset(longer != nullptr ? longer : held);
 }
 
 // Only seconds; the form with a date is not used by Kubernetes.

@@ -38,9 +38,9 @@ class PodSource {
   // False until the first full list: "no pod of that name" means nothing before.
   virtual bool synced() const = 0;
 
-  // `changed` is called after every change with the pods as they are now, from the source's own
-  // thread and never twice at once; it must not block. To be set once, before the source is
-  // started.
+  // `changed` is called after every change with the pods as they are now, never twice at once, from
+  // a thread of the source or of whoever fetches; it must not block nor fetch. To be set once,
+  // before the source is started.
   using Changed = std::function<void(const Pods&)>;
   virtual void on_change(Changed changed) = 0;
 };
