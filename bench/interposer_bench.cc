@@ -1,8 +1,10 @@
 // What the interposer adds to a call, side by side with the direct call, in nanoseconds: a call
-// that is passed on, and cuMemAlloc with cuMemFree; and of that what account and table take. The
-// driver behind it does nothing. Prints one JSON object; best of the rounds.
-//   interposer_bench              all figures
-//   interposer_bench count N      N pairs of account and table only, for an instruction counter
+// that is passed on, a launch through an open gate without a competitor (with the events that each
+// millisecond of work takes), and cuMemAlloc with cuMemFree; and of that what account and table
+// take. The driver behind it does nothing. Prints one JSON object; best of the rounds.
+//   interposer_bench                 all figures
+//   interposer_bench count N         N pairs of account and table only, for an instruction counter
+//   interposer_bench count_launch N  N launches through the open gate
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -11,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gate/shared_words.h"
+#include "interposer/gate.h"
 #include "interposer/holdings.h"
 #include "interposer/real_driver.h"
 #include "wire/quota_fixture.h"
@@ -20,6 +24,8 @@ CUresult cuInit(unsigned int flags);
 CUresult cuCtxGetFlags(unsigned int* flags);
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, CUstream, void**, void**);
 }
 
 namespace {
@@ -54,6 +60,13 @@ void stand_on(wire::QuotaFixture& lease) {
   attachment.grant = &grant;
   attachment.ledger = lease.view;
   tenant().adopt(attachment);
+  gate::publish({.open = true, .number = 1, .opened_at = 1}, grant.gpu[0].window,
+                grant.gpu[0].gate);
+}
+
+template <class Launch>
+void launch_with(Launch launch) {
+  launch(nullptr, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, nullptr);
 }
 
 // What an allocation and its free cost apart from the driver's calls.
@@ -89,12 +102,18 @@ int measure() {
     cuMemAlloc_v2(&address, kBytes);
     cuMemFree_v2(address);
   });
+  const auto launch = direct<decltype(&cuLaunchKernel)>(driver, "cuLaunchKernel");
+  const double launch_direct = best_ns([&] { launch_with(launch); });
+  const double launched = best_ns([&] { launch_with(cuLaunchKernel); });
   const double account = best_ns([&] { account_pair(address); });
   std::printf(
       "{\"bench\": \"interposer\", \"pass_direct_ns\": %.1f, \"pass_ns\": %.1f, "
       "\"pass_more_ns\": %.1f, \"pair_direct_ns\": %.1f, \"pair_ns\": %.1f, "
-      "\"pair_more_ns\": %.1f, \"account_pair_ns\": %.1f}\n",
-      pass_direct, pass, pass - pass_direct, pair_direct, pair, pair - pair_direct, account);
+      "\"pair_more_ns\": %.1f, \"launch_direct_ns\": %.1f, \"launch_ns\": %.1f, "
+      "\"launch_more_ns\": %.1f, \"account_pair_ns\": %.1f}\n",
+      pass_direct, pass, pass - pass_direct, pair_direct, pair, pair - pair_direct, launch_direct,
+      launched, launched - launch_direct, account);
+  stop_watches();
   return 0;
 }
 
@@ -106,6 +125,12 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "count") == 0) {
     const long pairs = std::strtol(argv[2], nullptr, 10);
     for (long i = 0; i < pairs; ++i) account_pair(0x7f0000000000 + 512 * (i & 1023));
+    return 0;
+  }
+  if (argc == 3 && std::strcmp(argv[1], "count_launch") == 0) {
+    const long launches = std::strtol(argv[2], nullptr, 10);
+    if (cuInit(0) != CUDA_SUCCESS) return 1;
+    for (long i = 0; i < launches; ++i) launch_with(cuLaunchKernel);
     return 0;
   }
   return measure();

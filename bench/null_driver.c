@@ -20,4 +20,17 @@ int cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
   *address = next_address += bytes;
   return 0;
 }
+int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void* stream, void** params, void** extra) {
+  (void)function, (void)gy, (void)gz, (void)bx, (void)by, (void)bz;
+  (void)shared, (void)stream, (void)params, (void)extra;
+  return gx == 0;
+}
+int cuEventCreate(void** event, unsigned flags) { return *event = &a_context, (int)flags & 0; }
+int cuEventRecord(void* event, void* stream) { return (void)stream, event == NULL; }
+int cuEventQuery(void* event) { return event == NULL; }
+int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+  (void)start, (void)end;
+  return *milliseconds = 0.001f, 0;  // the shortest kernels there are
+}
 int cuMemFree_v2(unsigned long long address) { return address == 0; }

@@ -46,6 +46,7 @@ void Books::reset() {
   events.clear();
   recorded = finished = 0;
   work_ends = true;
+  stream_contexts.clear();
   kernel_ms = 0.01F;
   limits.clear();
   graph_kept_bytes = 0;

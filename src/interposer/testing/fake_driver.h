@@ -31,9 +31,10 @@ struct FakeDriver {
   std::uint64_t array_overhead_bytes = 0;      // beyond an array's elements
   std::uint64_t pool_block_bytes = 32u << 20;  // a pool grows by whole blocks
   std::uint64_t pitch_granule = 512;
-  bool work_ends = true;     // at once; else when finish_work() is called
-  float kernel_ms = 0.01F;   // what an event pair says of any work
-  std::vector<int> visible;  // set by cuInit: indices into machine
+  bool work_ends = true;                          // at once; else when finish_work() is called
+  float kernel_ms = 0.01F;                        // what an event pair says of any work
+  std::map<CUstream, CUcontext> stream_contexts;  // else the current one
+  std::vector<int> visible;                       // set by cuInit: indices into machine
 
   // Device bytes that are taken now, contexts not counted.
   virtual std::uint64_t taken_bytes() = 0;

@@ -71,6 +71,7 @@ class Books final : public FakeDriver {
   };
   std::map<CUevent, Recorded> events;
   std::uint64_t recorded = 0, finished = 0;
+  std::vector<CUcontext> pushed;  // by one thread at a time
   std::set<CUstream> capturing;
   std::map<std::pair<CUcontext, int>, std::size_t> limits;
   bool initialised = false;

@@ -46,3 +46,24 @@ FAKE CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   *graph = handle_of<CUgraph>(all.fresh_name());
   return CUDA_SUCCESS;
 }
+
+FAKE CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  ENTER(cuStreamGetCtx);
+  const auto found = all.stream_contexts.find(stream);
+  *context = found != all.stream_contexts.end() ? found->second : current_context();
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  ENTER(cuCtxPushCurrent_v2);
+  all.pushed.push_back(current_context());
+  current_context() = context;
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  ENTER(cuCtxPopCurrent_v2);
+  if (all.pushed.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = current_context();
+  current_context() = all.pushed.back();
+  all.pushed.pop_back();
+  return CUDA_SUCCESS;
+}
