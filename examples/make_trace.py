@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes trace.csv, a made-up day on cluster.csv: shares for serving and notebooks, whole GPUs for
-training, a few jobs of eight GPUs, some without any. With --check, tells whether trace.csv is what
-this would write.
+training, a few jobs of eight GPUs, some without any; and training.csv, a day of distributed training
+beside small jobs, with what each uses and sends. With --check, tells whether both are what this
+would write.
 
 Its rates are chosen so that the 68 GPUs are asked a little more than they have at midday, when
 policies differ. Nothing in it was measured.
@@ -53,7 +54,36 @@ def trace():
     return "\n".join(lines) + "\n"
 
 
-file = pathlib.Path(__file__).parent / "trace.csv"
-if sys.argv[1:] == ["--check"]:
-    sys.exit(0 if file.read_text() == trace() else f"{file.name} is not what make_trace.py writes")
-file.write_text(trace())
+# weight, name, pods, gpus, gpu_milli, used_milli, all_reduce_mb_s, read_mb_s, median minutes
+TRAINING = [
+    (30, "pair", 1, 2, 1000, 950, 900, 200, 60),
+    (15, "triple", 1, 3, 1000, 950, 900, 200, 60),
+    (15, "quad", 1, 4, 1000, 950, 900, 200, 90),
+    (5, "octet", 2, 4, 1000, 950, 900, 200, 120),
+    (20, "notebook", 1, 1, 300, 100, 0, 0, 120),
+    (15, "infer", 1, 1, 500, 400, 0, 50, 180),
+]
+
+
+def training():
+    draw = random.Random(20240608).random
+    lines = ["name,arrival_s,duration_s,gpus,gpu_milli,gpu_memory_mib,cpu_milli,memory_mib,gpu_models,"
+             "pods,used_milli,all_reduce_mb_s,read_mb_s,duration_gpu"]
+    for number, at in enumerate(sorted(int(draw() * DAY_S) for _ in range(200))):
+        pick = draw() * sum(k[0] for k in TRAINING)
+        for weight, name, pods, gpus, milli, used, reduced, read, minutes in TRAINING:
+            pick -= weight
+            if pick < 0:
+                break
+        duration = round(minutes * 60 * 4 ** (draw() + draw() - 1))
+        lines.append(f"{name}-{number:03},{at},{duration},{gpus},{milli},0,1000,8192,,"
+                     f"{pods},{used},{reduced},{read},V100")
+    return "\n".join(lines) + "\n"
+
+
+for name, text in (("trace.csv", trace()), ("training.csv", training())):
+    file = pathlib.Path(__file__).parent / name
+    if sys.argv[1:] != ["--check"]:
+        file.write_text(text)
+    elif file.read_text() != text:
+        sys.exit(f"{name} is not what make_trace.py writes")

@@ -1,18 +1,17 @@
 #include "cli/replay_command.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "cli/replay_cluster.h"
+#include "cli/replay_inflation.h"
+#include "cli/replay_options.h"
 #include "cli/table.h"
-#include "common/files.h"
-#include "replay/inflation.h"
 #include "replay/report.h"
 #include "replay/report_svg.h"
 #include "scheduler/policies.h"
@@ -24,55 +23,7 @@ using replay::Cluster;
 using replay::Summary;
 using replay::Timeline;
 
-// The name under which the default is known to people; the scheduler calls it by what it does.
-constexpr std::string_view kOurs = "ours";
-constexpr std::string_view kOursIs = "rollout";
-
-struct ReplayOptions {
-  std::string trace;
-  std::string cluster;
-  std::vector<std::string> policies{std::string(kOurs)};
-  std::uint64_t seed = 42;
-  std::int64_t dense = 1;
-  bool inflation = false;
-  std::string csv;
-  std::string json;
-  std::string html;
-};
-
-// A line on a terminal that shows how far a run is; nothing elsewhere, and gone at the end.
-class ProgressBar {
- public:
-  ProgressBar(std::ostream& err, std::string what)
-      : err_(err),
-        what_(std::move(what)),
-        shown_(&err == &std::cerr && isatty(STDERR_FILENO) == 1) {}
-  ProgressBar(const ProgressBar&) = delete;
-  ProgressBar& operator=(const ProgressBar&) = delete;
-  ~ProgressBar() {
-    if (shown_) err_ << "\r\x1b[K" << std::flush;
-  }
-  void show(std::size_t done, std::size_t all) {
-    const int percent = all == 0 ? 100 : static_cast<int>(done * 100 / all);
-    if (!shown_ || percent == percent_) return;
-    percent_ = percent;
-    const auto filled = static_cast<std::size_t>(percent * 30 / 100);
-    err_ << "\r" << what_ << " [" << std::string(filled, '#') << std::string(30 - filled, ' ')
-         << "] " << percent << " %" << std::flush;
-  }
-
- private:
-  std::ostream& err_;
-  std::string what_;
-  bool shown_;
-  int percent_ = -1;
-};
-
 // ---- what is asked
-
-std::string policy_of(const std::string& name) {
-  return name == kOurs ? std::string(kOursIs) : name;
-}
 
 // Each once, all known: no policy runs before a later name turns out wrong.
 Status check_policies(const std::vector<std::string>& names) {
@@ -86,10 +37,6 @@ Status check_policies(const std::vector<std::string>& names) {
         return Error{Errc::kInvalid, "--policy: " + names[i] + " is named twice"};
   }
   return {};
-}
-
-Result<Cluster> cluster_for(const ReplayOptions& options) {
-  return options.cluster.empty() ? cluster_beside(options.trace) : cluster_of(options.cluster);
 }
 
 // ---- virtual time
@@ -122,16 +69,53 @@ std::string summary_text(const replay::Report& report) {
 }
 
 Status write_files(const ReplayOptions& options, const replay::Report& report, std::ostream& out) {
-  const auto write = [&](const std::string& path, const auto& make) -> Status {
-    if (path.empty()) return {};
-    if (Status ok = write_file_atomically(path, make(report)); !ok) return ok.error();
-    out << "wrote " << path << '\n';
-    return {};
+  const ReplayFiles files{
+      [&] { return replay::report_csv(report); },
+      [&] { return replay::report_json(report).dump(1) + "\n"; },
+      [&] { return replay::report_html(report); },
   };
-  if (Status ok = write(options.csv, replay::report_csv); !ok) return ok;
-  const auto json = [](const replay::Report& r) { return replay::report_json(r).dump(1) + "\n"; };
-  if (Status ok = write(options.json, json); !ok) return ok;
-  return write(options.html, replay::report_html);
+  return write_replay_files(options, files, out);
+}
+
+Status run_policies(const ReplayOptions& options, replay::Report& report, Invocation& invocation) {
+  for (const std::string& name : options.policies) {
+    ProgressBar bar(invocation.err, name);
+    replay::TimelinePlan plan;
+    plan.policy = policy_of(name);
+    plan.seed = options.seed;
+    plan.time = options.time;
+    Result<Timeline> timeline =
+        replay::run_timeline(report.cluster, report.trace, plan,
+                             [&](std::size_t done, std::size_t all) { bar.show(done, all); });
+    if (!timeline) return timeline.error();
+    timeline->policy = name;
+    report.timelines.push_back(*std::move(timeline));
+  }
+  return {};
+}
+
+Status run_answers(const ReplayOptions& options, replay::Report& report, Invocation& invocation) {
+  if (options.policies.size() > 1)
+    return Error{Errc::kInvalid, "--answers: takes one policy; it compares by itself"};
+  replay::QuestionPlan plan;
+  plan.policy = policy_of(options.policies[0]);
+  plan.seed = options.seed;
+  plan.all_reduce_mb_s = options.all_reduce_mb_s;
+  ProgressBar bar(invocation.err, "answers");
+  std::size_t before = 0;  // jobs of the replays that are over
+  std::string run;
+  Result<replay::Answered> answered =
+      replay::answer_questions(report.cluster, report.trace, plan,
+                               [&](const std::string& name, std::size_t done, std::size_t all) {
+                                 if (name != run && !run.empty()) before += all;
+                                 run = name;
+                                 bar.show(before + done, replay::kAnswerRuns * all);
+                               });
+  if (!answered) return answered.error();
+  report.timelines = std::move(answered->timelines);
+  report.answers = std::move(answered->answers);
+  report.time = replay::TimeModel::kModelled;
+  return {};
 }
 
 Status replay_trace(const ReplayOptions& options, Invocation& invocation) {
@@ -147,62 +131,84 @@ Status replay_trace(const ReplayOptions& options, Invocation& invocation) {
         "Jobs arrive {} times as densely as the trace says (--dense); they run as long.",
         options.dense));
   }
-  replay::Report report{*trace, *cluster, {}};
-  for (const std::string& name : options.policies) {
-    ProgressBar bar(invocation.err, name);
-    replay::TimelinePlan plan;
-    plan.policy = policy_of(name);
-    plan.seed = options.seed;
-    Result<Timeline> timeline = replay::run_timeline(
-        *cluster, *trace, plan, [&](std::size_t done, std::size_t all) { bar.show(done, all); });
-    if (!timeline) return timeline.error();
-    timeline->policy = name;
-    report.timelines.push_back(*std::move(timeline));
-  }
+  replay::Report report{*trace, *cluster, {}, options.time, {}};
+  if (Status ok = options.answers ? run_answers(options, report, invocation)
+                                  : run_policies(options, report, invocation);
+      !ok)
+    return ok;
   invocation.out << summary_text(report);
+  if (report.answers)
+    for (const std::string& sentence : sentences(*report.answers))
+      invocation.out << '\n' << sentence << '\n';
   return write_files(options, report, invocation.out);
 }
 
-// ---- inflation
-
-Status inflate_trace(const ReplayOptions& options, Invocation& invocation) {
-  const auto pods = replay::read_openb_pods(options.trace);
-  if (!pods) return pods.error();
-  const Result<Cluster> cluster = cluster_for(options);
-  if (!cluster) return cluster.error();
-  using enum Table::Align;
-  Table table({{"policy"},
-               {"allocated at 100 %", kRight},
-               {"at 130 %", kRight},
-               {"fragmented", kRight},
-               {"refused", kRight},
-               {"of", kRight}});
-  std::size_t done = 0;
-  for (const std::string& name : options.policies) {
-    ProgressBar bar(invocation.err, name);
-    bar.show(done++, options.policies.size());
-    replay::InflationPlan plan;
-    const std::string policy = policy_of(name);
-    plan.policy = policy;
-    plan.seed = options.seed;
-    const auto result = replay::run_inflation(cluster->nodes, *pods, plan);
-    if (!result) return result.error();
-    table.add({name, fmt::format("{:.2f} %", result->allocated[100]),
-               fmt::format("{:.2f} %", result->allocated[130]),
-               fmt::format("{:.2f} %", result->fragmented), std::to_string(result->refused_pods),
-               std::to_string(result->arrived_pods)});
-  }
-  invocation.out << fmt::format(
-      "simulated: pods of {} arrive on {} ({}) up to 130 % of its GPUs, none leaves (seed {})\n{}",
-      options.trace, cluster->name, cluster_text(*cluster), options.seed, table.text());
-  return {};
-}
-
 std::string policy_help() {
-  std::string text = "Placement policies to compare: ours";
+  std::string text = "Placement policies to compare: ours (" + std::string(kOursIs) + ")";
   for (const scheduler::PolicyRow& row : scheduler::policies())
     if (row.name != kOursIs) text += ", " + std::string(row.name);
   return text;
+}
+
+void add_inputs(CLI::App& replay, ReplayOptions& options) {
+  replay.add_option("trace", options.trace, "Jobs as CSV, or a published trace (docs/replay.md)")
+      ->required()
+      ->type_name("TRACE");
+  replay.add_option("--policy", options.policies, policy_help())
+      ->delimiter(',')
+      ->type_name("NAME[,NAME...]")
+      ->capture_default_str();
+  replay
+      .add_option("--cluster", options.cluster,
+                  "Node list as CSV, or N machines of a preset (a100x8x4); default: cluster.csv "
+                  "beside the trace")
+      ->type_name("FILE|PRESETxN");
+  replay.add_option("--seed", options.seed, "Of the policy random, and the first of --inflation")
+      ->capture_default_str();
+  replay.add_option("--csv", options.csv, "Write samples over time as CSV")->type_name("FILE");
+  replay.add_option("--json", options.json, "Write samples and every job's fate")
+      ->type_name("FILE");
+  replay.add_option("--html", options.html, "Write a page with plots, side by side")
+      ->type_name("FILE");
+}
+
+// The ways to replay: as listed, under the time model, for answers, or by inflation.
+void add_ways(CLI::App& replay, ReplayOptions& options) {
+  auto* dense = replay
+                    .add_option("--dense", options.dense,
+                                "Let jobs arrive N times as densely as the trace says")
+                    ->type_name("N")
+                    ->check(CLI::Range(1, 1'000'000));
+  const std::map<std::string, replay::TimeModel> times{{"listed", replay::TimeModel::kAsListed},
+                                                       {"modelled", replay::TimeModel::kModelled}};
+  auto* time = replay
+                   .add_option("--time", options.time,
+                               "How long jobs run: as listed, or modelled (GPU speed, sharing, "
+                               "all-reduce over the links)")
+                   ->type_name("listed|modelled")
+                   ->transform(CLI::CheckedTransformer(times));
+  auto* answers = replay.add_flag("--answers", options.answers,
+                                  "Tell what jobs waste, what sharing gains, what links gain: four "
+                                  "replays under the time model");
+  answers->excludes(time);
+  replay
+      .add_option("--all-reduce", options.all_reduce_mb_s,
+                  "MB a second of compute that jobs of several GPUs sum up, where the trace tells "
+                  "of none")
+      ->type_name("MB")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str()
+      ->needs(answers);
+  auto* inflation = replay.add_flag(
+      "--inflation", options.inflation,
+      "Protocol of the FGD paper on openb pods: they arrive up to 130 % of the cluster, none "
+      "leaves");
+  for (CLI::Option* other : {dense, time, answers}) inflation->excludes(other);
+  replay.add_option("--seeds", options.seeds, "Number of seeds of --inflation, from --seed on")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str()
+      ->needs(inflation);
 }
 
 }  // namespace
@@ -212,37 +218,8 @@ void add_replay_command(CLI::App& app, Invocation& invocation) {
       "replay", "Replay a trace of jobs in virtual time under placement policies");
   // Shared with the callback, which outlives this function.
   auto options = std::make_shared<ReplayOptions>();
-  replay->add_option("trace", options->trace, "Jobs as CSV (docs/formats/trace.md), or openb pods")
-      ->required()
-      ->type_name("TRACE");
-  replay->add_option("--policy", options->policies, policy_help())
-      ->delimiter(',')
-      ->type_name("NAME[,NAME...]")
-      ->capture_default_str();
-  replay
-      ->add_option("--cluster", options->cluster,
-                   "Node list as CSV, or N machines of a preset (a100x8x4); default: cluster.csv "
-                   "beside the trace")
-      ->type_name("FILE|PRESETxN");
-  replay->add_option("--seed", options->seed, "Of the policy random, and of --inflation")
-      ->capture_default_str();
-  auto* dense = replay
-                    ->add_option("--dense", options->dense,
-                                 "Let jobs arrive N times as densely as the trace says")
-                    ->type_name("N")
-                    ->check(CLI::Range(1, 1'000'000));
-  auto* csv = replay->add_option("--csv", options->csv, "Write samples over time as CSV");
-  auto* json = replay->add_option("--json", options->json, "Write samples and every job's fate");
-  auto* html = replay->add_option("--html", options->html, "Write a page with plots, side by side");
-  for (CLI::Option* file : {csv, json, html}) file->type_name("FILE");
-  replay
-      ->add_flag("--inflation", options->inflation,
-                 "Protocol of the FGD paper on openb pods: they arrive up to 130 % of the cluster, "
-                 "none leaves")
-      ->excludes(dense)
-      ->excludes(csv)
-      ->excludes(json)
-      ->excludes(html);
+  add_inputs(*replay, *options);
+  add_ways(*replay, *options);
   replay->callback([options, &invocation] {
     Status done = check_policies(options->policies);
     if (done)

@@ -72,7 +72,7 @@ TEST_F(ReplayCommand, LaysPoliciesSideBySideInEveryFile) {
   EXPECT_EQ(json->find("runs")->if_array()->size(), 3u);
   EXPECT_EQ(*json->find("cluster"), format::Json("a100x8"));
   const std::string csv = read_file(file("o.csv")).value();
-  EXPECT_THAT(csv, HasSubstr("\ntopology,4,8000,8000,0,1,1\n"));
+  EXPECT_THAT(csv, HasSubstr("\ntopology,4,8000,8000,8000,0,1,1\n"));
   const std::string page = read_file(file("o.html")).value();
   for (const char* policy : {"ours", "fgd", "topology"}) EXPECT_THAT(page, HasSubstr(policy));
   EXPECT_THAT(page, HasSubstr("A preset describes no host"));
@@ -111,6 +111,43 @@ TEST_F(ReplayCommand, InflatesAnOpenbListByThePapersProtocol) {
   EXPECT_EQ(status_, 0) << said;
   EXPECT_THAT(said, HasSubstr("6212 GPUs on 1213 nodes"));
   EXPECT_THAT(said, ContainsRegex("\nfgd +9[0-9]\\.[0-9]+ % +9[0-9]\\.[0-9]+ %"));
+}
+
+TEST_F(ReplayCommand, InflatesWithSeveralSeedsIntoEveryFile) {
+  ASSERT_TRUE(write_file_atomically(directory_ / "pods.csv",
+                                    "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+                                    "a,1000,10,1,400\nb,1000,10,2,1000\nc,1000,10,0,0\n"));
+  const std::string said =
+      run({file("pods.csv"), "--inflation", "--seeds", "3", "--policy", "ours,fgd", "--cluster",
+           "a100x8x2", "--csv", file("o.csv"), "--json", file("o.json"), "--html", file("o.html")});
+  ASSERT_EQ(status_, 0) << said;
+  EXPECT_THAT(said, HasSubstr("(seeds 42 to 44: mean, least-most)"));
+  EXPECT_THAT(said, ContainsRegex("\nfgd +[0-9.]+ % \\([0-9.]+-[0-9.]+\\)"));
+  const auto json = format::parse_json(read_file(file("o.json")).value(), "o.json");
+  ASSERT_TRUE(json) << json.error().message;
+  ASSERT_EQ(json->find("runs")->if_array()->size(), 2u);
+  EXPECT_EQ((*json->find("runs")->if_array())[1].find("seeds")->if_array()->size(), 3u);
+  EXPECT_THAT(read_file(file("o.csv")).value(), HasSubstr("\nfgd,44,130,"));
+  EXPECT_THAT(read_file(file("o.html")).value(), HasSubstr("Inflation of pods.csv"));
+}
+
+TEST_F(ReplayCommand, AnswersTheThreeQuestions) {
+  const std::string said = run({file("t.csv"), "--answers", "--policy", "binpack", "--cluster",
+                                "dgx1-v100x2", "--html", file("o.html")});
+  ASSERT_EQ(status_, 0) << said;
+  EXPECT_THAT(said, HasSubstr("use under 30 % of what they hold; those waste"));
+  EXPECT_THAT(said, HasSubstr("Sharing raises the use of GPUs that are held from"));
+  EXPECT_THAT(said, HasSubstr("By links instead of at random: inside a node 1 job runs 0.0 %"));
+  EXPECT_THAT(read_file(file("o.html")).value(), HasSubstr("<h2>Answers</h2>"));
+  EXPECT_THAT(run({file("t.csv"), "--answers", "--policy", "fgd,ours", "--cluster", "t4x1"}),
+              HasSubstr("--answers: takes one policy"));
+}
+
+TEST_F(ReplayCommand, RunsUnderTheTimeModelAndNamesWhatItCalls) {
+  run({file("t.csv"), "--time", "modelled", "--cluster", "a100x8", "--html", file("o.html")});
+  EXPECT_EQ(status_, 0);
+  EXPECT_THAT(read_file(file("o.html")).value(), HasSubstr("Time model:"));
+  EXPECT_THAT(run({"--help"}), HasSubstr("ours (rollout)"));
 }
 
 TEST(ReplayCluster, CountsMachinesOfAPreset) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "format/json.h"
+#include "replay/answers.h"
 #include "replay/timeline.h"
 
 namespace aliquot::replay {
@@ -16,6 +18,8 @@ struct Report {
   const Trace& trace;
   const Cluster& cluster;
   std::vector<Timeline> timelines;
+  TimeModel time = TimeModel::kAsListed;
+  std::optional<Answers> answers{};  // the timelines are then those of answers.h
 };
 
 struct Summary {
@@ -27,6 +31,7 @@ struct Summary {
   std::int64_t refused = 0;
   // Percent of the cluster's GPUs; means over time until the last arrival.
   double mean_used = 0;
+  double mean_busy = 0;  // what the jobs make use of
   double peak_used = 0;
   double mean_fragmented = 0;
   // Seconds, of the jobs that ran.
@@ -46,7 +51,7 @@ std::vector<std::string> assumptions_of(const Report& report);
 
 // One line a policy and sample.
 std::string report_csv(const Report& report);
-// Summaries, samples, and for each job its fate, node, GPUs and reason.
+// docs/formats/report.md.
 format::Json report_json(const Report& report);
 std::string report_html(const Report& report);
 

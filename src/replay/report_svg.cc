@@ -73,17 +73,20 @@ Scale scale_of(const std::vector<Line>& lines, double most) {
   return scale;
 }
 
-std::string time_axis(std::int64_t begin, std::int64_t end, double y) {
+std::string along_axis(std::int64_t begin, std::int64_t end, double y, PlotAlong along) {
   std::string text;
   for (int i = 0; i <= kTicks; ++i) {
     const double x = kLeft + static_cast<double>(kWidth - kLeft - kRight) * i / kTicks;
     const std::string_view anchor = i == 0 ? "start" : i == kTicks ? "end" : "middle";
-    text += label(x, y, anchor, time_text((end - begin) / kTicks * i));
+    const std::int64_t at = (end - begin) * i / kTicks;
+    text += label(x, y, anchor,
+                  along == PlotAlong::kSeconds ? time_text(at)
+                                               : number(static_cast<double>(begin + at)) + " %");
   }
   return text;
 }
 
-std::string axes(const Scale& scale) {
+std::string axes(const Scale& scale, PlotAlong along) {
   std::string text;
   for (int i = 0; i <= kTicks; ++i) {
     const double value = scale.most * i / kTicks;
@@ -92,7 +95,7 @@ std::string axes(const Scale& scale) {
             std::to_string(kWidth - kRight) + "\"/>" +
             label(kLeft - 6, scale.y(value) + 4, "end", number(value));
   }
-  return text + time_axis(scale.begin, scale.end, kHeight - 8);
+  return text + along_axis(scale.begin, scale.end, kHeight - 8, along);
 }
 
 std::string path_of(const Line& line, const Scale& scale, std::string_view colour) {
@@ -197,9 +200,10 @@ std::string time_text(std::int64_t seconds) {
   return number(s / 86400) + " d";
 }
 
-std::string line_plot(std::string_view title, const std::vector<Line>& lines, double most) {
+std::string line_plot(std::string_view title, const std::vector<Line>& lines, double most,
+                      PlotAlong along) {
   const Scale scale = scale_of(lines, most);
-  std::string text = open_svg(title, kHeight) + axes(scale);
+  std::string text = open_svg(title, kHeight) + axes(scale, along);
   for (std::size_t i = 0; i < lines.size(); ++i) text += path_of(lines[i], scale, line_colour(i));
   return text + "</svg>\n";
 }
@@ -221,7 +225,8 @@ std::string heat_map(std::string_view title, const Timeline& timeline,
     if (height > 10) text += label(kLeft - 6, y + height - 3, "end", first.substr(0, 9));
   }
   return text +
-         time_axis(timeline.samples.front().time_s, timeline.samples.back().time_s, bottom + 16) +
+         along_axis(timeline.samples.front().time_s, timeline.samples.back().time_s, bottom + 16,
+                    PlotAlong::kSeconds) +
          "</svg>\n";
 }
 

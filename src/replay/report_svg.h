@@ -14,11 +14,15 @@ namespace aliquot::replay {
 
 struct Line {
   std::string name;
-  std::vector<std::pair<std::int64_t, double>> points;  // seconds, value; holds until the next
+  std::vector<std::pair<std::int64_t, double>> points;  // along, value; holds until the next
 };
 
+// What the first of a point's numbers counts.
+enum class PlotAlong : std::uint8_t { kSeconds, kPercent };
+
 // `most` is the top of the value axis; 0: the largest value.
-std::string line_plot(std::string_view title, const std::vector<Line>& lines, double most);
+std::string line_plot(std::string_view title, const std::vector<Line>& lines, double most,
+                      PlotAlong along = PlotAlong::kSeconds);
 
 // Rows are the nodes with GPUs (neighbours taken together where there are more than 64), columns
 // are times.

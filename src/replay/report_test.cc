@@ -47,7 +47,7 @@ class ReplayReport : public testing::Test {
       timelines_.push_back(*std::move(timeline));
     }
   }
-  Report report() const { return {trace_, cluster_, timelines_}; }
+  Report report() const { return {trace_, cluster_, timelines_, TimeModel::kAsListed, {}}; }
 
   Trace trace_;
   Cluster cluster_;
@@ -72,11 +72,12 @@ TEST_F(ReplayReport, SumsUpWhatBecameOfTheJobs) {
 
 TEST_F(ReplayReport, WritesALineAPolicyAndSample) {
   const std::string csv = report_csv(report());
-  EXPECT_THAT(csv, StartsWith("policy,time_s,used_milli,total_milli,fragmented_milli,running,"
-                              "waiting\nbinpack,0,2000,2000,0,1,0\n"));
+  EXPECT_THAT(csv,
+              StartsWith("policy,time_s,used_milli,busy_milli,total_milli,"
+                         "fragmented_milli,running,waiting\nbinpack,0,2000,2000,2000,0,1,0\n"));
   EXPECT_EQ(count(csv, "\nfgd,"), timelines_[1].samples.size());
-  EXPECT_THAT(csv, HasSubstr("\nbinpack,4,2000,2000,0,1,1\n"));
-  EXPECT_THAT(csv, HasSubstr("\nbinpack,20,0,2000,"));
+  EXPECT_THAT(csv, HasSubstr("\nbinpack,4,2000,2000,2000,0,1,1\n"));
+  EXPECT_THAT(csv, HasSubstr("\nbinpack,20,0,0,2000,"));
 }
 
 TEST_F(ReplayReport, TellsEveryJobsFateInJson) {
@@ -104,12 +105,38 @@ TEST_F(ReplayReport, ShowsThePoliciesSideBySideOnAPageThatNeedsNothingElse) {
   EXPECT_THAT(page, HasSubstr("simulated"));
   EXPECT_THAT(page, HasSubstr("replayed in virtual time"));
   EXPECT_THAT(page, HasSubstr("Of this cluster nothing is known."));
-  // Four plots with a line a policy, and a map a policy.
-  EXPECT_EQ(count(page, "<svg "), 6u);
-  EXPECT_EQ(count(page, "</svg>"), 6u);
-  EXPECT_EQ(count(page, "class=\"line\""), 8u);
+  // Five plots with a line a policy, and a map a policy.
+  EXPECT_EQ(count(page, "<svg "), 7u);
+  EXPECT_EQ(count(page, "</svg>"), 7u);
+  EXPECT_EQ(count(page, "class=\"line\""), 10u);
   for (const char* loads : {"src=", "href=", "<script", "url(", "@import", "<link"})
     EXPECT_THAT(page, Not(HasSubstr(loads)));
+}
+
+TEST_F(ReplayReport, StatesWhatItsTimesAssume) {
+  Report modelled = report();
+  EXPECT_THAT(report_html(modelled), HasSubstr("A job runs for its duration wherever"));
+  modelled.time = TimeModel::kModelled;
+  const std::string page = report_html(modelled);
+  EXPECT_THAT(page, HasSubstr("sends 2 (k - 1) / k x bytes"));
+  EXPECT_THAT(page, Not(HasSubstr("A job runs for its duration wherever")));
+}
+
+TEST_F(ReplayReport, AnswersTheThreeQuestionsInJsonAndOnThePage) {
+  auto answered = answer_questions(cluster_, trace_, {"binpack", 42, 557});
+  ASSERT_TRUE(answered) << answered.error().message;
+  const Report answers{trace_, cluster_, answered->timelines, TimeModel::kModelled,
+                       answered->answers};
+  const auto json = format::parse_json(report_json(answers).dump(), "out");
+  ASSERT_TRUE(json) << json.error().message;
+  EXPECT_EQ(json->find("runs")->if_array()->size(), 4u);
+  EXPECT_EQ(json->find("answers")->find("sentences")->if_array()->size(), 3u);
+  // b holds a half of a GPU; on a whole one it would use 50 %.
+  EXPECT_EQ(*json->find("answers")->find("use")->find("whole_gpus")->find("jobs"), format::Json(2));
+  const std::string page = report_html(answers);
+  EXPECT_THAT(page, HasSubstr("<h2>Answers</h2>"));
+  EXPECT_THAT(page, HasSubstr("use under 30 % of what they hold; those waste"));
+  EXPECT_THAT(page, HasSubstr("557 MB a second of compute"));
 }
 
 TEST_F(ReplayReport, EscapesWhatTheTraceCallsItself) {

@@ -1,5 +1,7 @@
 // Of report.h: the summary, CSV and JSON.
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -18,6 +20,7 @@ Json summary_json(const Summary& s) {
       .set("still_waiting", s.waiting)
       .set("never", s.refused)
       .set("mean_used_percent", s.mean_used)
+      .set("mean_busy_percent", s.mean_busy)
       .set("peak_used_percent", s.peak_used)
       .set("mean_fragmented_percent", s.mean_fragmented)
       .set("mean_wait_s", s.mean_wait_s)
@@ -35,6 +38,7 @@ Json samples_json(const Timeline& timeline) {
     samples.append(Json::object()
                        .set("time_s", sample.time_s)
                        .set("used_milli", sample.used_milli)
+                       .set("busy_milli", sample.busy_milli)
                        .set("fragmented_milli", sample.fragmented_milli)
                        .set("running", sample.running)
                        .set("waiting", sample.waiting)
@@ -78,6 +82,7 @@ Summary summary_of(const Trace& trace, const Timeline& timeline) {
     s.refused += outcome.fate == Fate::kRefused;
   }
   s.mean_used = 100 * timeline.mean_used;
+  s.mean_busy = 100 * timeline.mean_busy;
   s.peak_used = 100 * timeline.peak_used;
   s.mean_fragmented = 100 * timeline.mean_fragmented;
   s.took_s = timeline.end_s - timeline.first_arrival_s;
@@ -108,12 +113,78 @@ std::string cluster_text(const Cluster& cluster) {
   return text;
 }
 
+namespace {
+
+constexpr std::array kTimeModel{
+    "Time model: a second of a job's duration takes its compute or what it reads, whichever is "
+    "longer, and then its all-reduce; no all-reduce hides behind compute.",
+    "A duration measured on one GPU model is converted to another by the geometric mean of dense "
+    "FP16 rate and memory bandwidth; where a model is not known, as if it were the same.",
+    "Jobs on one GPU run at full speed while what they use fits it; beyond that each gets its "
+    "guarantee and the rest in proportion (policy burst). Caches and memory bandwidth are not "
+    "modelled, nor is the price of switching.",
+    "A job uses what the trace tells, else all that it asks; a share of memory only uses as large "
+    "a "
+    "part of the compute.",
+    "An all-reduce over k GPUs sends 2 (k - 1) / k x bytes over the slowest hop of the best ring "
+    "of "
+    "the GPUs chosen; wires are nominal, shared max-min fairly, and a job takes the others on its "
+    "node to send at their mean rate.",
+    "Between nodes GPUs go by the NIC nearest to them: rails that two pods have in common at the "
+    "NIC's rate (its PCIe port's), all else over the spine at half of it; 100 Gbit/s where links "
+    "are not known."};
+
+Json use_json(const UseOfHeld& use) {
+  return Json::object()
+      .set("jobs", use.jobs)
+      .set("jobs_under_30_percent", use.little)
+      .set("held_gpu_hours", use.held_h)
+      .set("used_gpu_hours", use.used_h)
+      .set("wasted_by_those_gpu_hours", use.little_wasted_h);
+}
+
+Json utilisation_json(const Utilisation& use) {
+  return Json::object()
+      .set("mean_used_percent", use.held)
+      .set("mean_busy_percent", use.used)
+      .set("mean_wait_s", use.mean_wait_s)
+      .set("took_s", use.took_s);
+}
+
+Json gain_json(const LinkGain& gain) {
+  return Json::object()
+      .set("jobs", gain.jobs)
+      .set("by_links_s", gain.by_links_s)
+      .set("at_random_s", gain.at_random_s)
+      .set("shorter_percent", gain.shorter_percent());
+}
+
+Json answers_json(const Answers& a) {
+  Json said = Json::array();
+  for (const std::string& sentence : sentences(a)) said.append(sentence);
+  Json links = Json::object()
+                   .set("in_node", gain_json(a.in_node))
+                   .set("between_nodes", gain_json(a.between_nodes))
+                   .set("median_shorter_percent", a.median_shorter_percent)
+                   .set("most_shorter_percent", a.most_shorter_percent);
+  if (!a.why_no_gain.empty()) links.set("why_no_gain", a.why_no_gain);
+  return Json::object()
+      .set("policy", a.policy)
+      .set("sentences", std::move(said))
+      .set("use",
+           Json::object().set("whole_gpus", use_json(a.whole)).set("as_asked", use_json(a.asked)))
+      .set("sharing", Json::object()
+                          .set("whole_gpus", utilisation_json(a.whole_use))
+                          .set("as_asked", utilisation_json(a.asked_use)))
+      .set("links", std::move(links));
+}
+
+}  // namespace
+
 std::vector<std::string> assumptions_of(const Report& report) {
   // NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
   std::vector<std::string> all{
       "Replayed in virtual time: nothing ran, no GPU was used. The decisions are the scheduler's.",
-      "A job runs for its duration wherever it is placed: neither the GPU's model, nor "
-      "neighbours on the same GPU, nor links change it.",
       "A job that does not fit waits; whenever one leaves, all that wait are tried again in "
       "order of arrival. Small jobs may pass a large one for as long as they come: nothing is held "
       "back.",
@@ -121,20 +192,29 @@ std::vector<std::string> assumptions_of(const Report& report) {
       "program makes of it.",
       "Fragmentation is FGD's measure (USENIX ATC 2023) for this trace's own mix of jobs, all of "
       "which is known from the start; fgd and rollout decide with that mix."};
+  if (report.time == TimeModel::kAsListed)
+    all.emplace_back(
+        "A job runs for its duration wherever it is placed: neither the GPU's model, nor "
+        "neighbours on the same GPU, nor links change it.");
+  else
+    all.insert(all.end(), std::begin(kTimeModel), std::end(kTimeModel));
   // NOLINTEND(bugprone-suspicious-missing-comma)
+  if (report.answers)
+    all.insert(all.end(), report.answers->assumptions.begin(), report.answers->assumptions.end());
   all.insert(all.end(), report.trace.assumptions.begin(), report.trace.assumptions.end());
   all.insert(all.end(), report.cluster.assumptions.begin(), report.cluster.assumptions.end());
   return all;
 }
 
 std::string report_csv(const Report& report) {
-  std::string text = "policy,time_s,used_milli,total_milli,fragmented_milli,running,waiting\n";
+  std::string text =
+      "policy,time_s,used_milli,busy_milli,total_milli,fragmented_milli,running,waiting\n";
   for (const Timeline& timeline : report.timelines)
     for (const Sample& s : timeline.samples)
       text += timeline.policy + "," + std::to_string(s.time_s) + "," +
-              std::to_string(s.used_milli) + "," + std::to_string(timeline.total_milli) + "," +
-              std::to_string(s.fragmented_milli) + "," + std::to_string(s.running) + "," +
-              std::to_string(s.waiting) + "\n";
+              std::to_string(s.used_milli) + "," + std::to_string(s.busy_milli) + "," +
+              std::to_string(timeline.total_milli) + "," + std::to_string(s.fragmented_milli) +
+              "," + std::to_string(s.running) + "," + std::to_string(s.waiting) + "\n";
   return text;
 }
 
@@ -154,12 +234,15 @@ Json report_json(const Report& report) {
                     .set("samples", samples_json(timeline))
                     .set("jobs", std::move(jobs)));
   }
-  return Json::object()
+  Json json = Json::object();
+  if (report.answers) json.set("answers", answers_json(*report.answers));
+  return json.set("format", "aliquot-replay/1")
       .set("simulated", true)
       .set("trace", report.trace.name)
       .set("cluster", report.cluster.name)
       .set("total_milli", report.timelines.empty() ? 0 : report.timelines.front().total_milli)
       .set("nodes", std::move(nodes))
+      .set("time_model", report.time == TimeModel::kModelled)
       .set("assumptions", std::move(assumptions))
       .set("runs", std::move(runs));
 }
