@@ -273,6 +273,19 @@ Result<std::vector<RoomRow>> Book::room(const std::string& driver) {
   return rooms_of(driver, *gpus);
 }
 
+Result<std::vector<unsigned>> Book::gpus_named(const Lease& lease, const std::string& gpu) {
+  std::vector<unsigned> named;
+  std::string has;
+  for (unsigned i = 0; i < lease.gpus(); ++i) {
+    const std::string index = std::to_string(lease.gpu_index(i));
+    if (gpu.empty() || gpu == lease.uuid(i) || gpu == index) named.push_back(i);
+    has += (i == 0 ? "" : ", ") + index;
+  }
+  if (!named.empty()) return named;
+  return Error{Errc::kNotFound, "set the share of lease " + lease.name() + ": it has no GPU " +
+                                    gpu + " of the machine; it has " + has};
+}
+
 Status Book::set_memory(const std::string& name, const std::string& gpu,
                         const model::MemoryQuantity& memory) {
   const auto at = find(name);
@@ -284,9 +297,10 @@ Status Book::set_memory(const std::string& name, const std::string& gpu,
                                      "more; start a new lease"};
   const auto rooms = room(lease.driver());
   if (!rooms) return rooms.error();
+  const auto named = gpus_named(lease, gpu);
+  if (!named) return named.error();
   std::vector<std::pair<unsigned, std::uint64_t>> changes;
-  for (unsigned i = 0; i < lease.gpus(); ++i) {
-    if (!gpu.empty() && gpu != lease.uuid(i) && gpu != std::to_string(lease.gpu_index(i))) continue;
+  for (const unsigned i : *named) {
     const auto row = std::ranges::find(*rooms, lease.uuid(i), &RoomRow::uuid);
     if (row == rooms->end())
       return Error{Errc::kNotFound, "set the share of lease " + name + ": GPU " + lease.uuid(i) +
@@ -295,13 +309,6 @@ Status Book::set_memory(const std::string& name, const std::string& gpu,
     if (const Status fits = admit_change(*row, lease.limit_bytes(i), bytes); !fits)
       return fits.error();
     changes.emplace_back(i, bytes);
-  }
-  if (changes.empty()) {
-    std::string has;
-    for (unsigned i = 0; i < lease.gpus(); ++i)
-      has += (i == 0 ? "" : ", ") + std::to_string(lease.gpu_index(i));
-    return Error{Errc::kNotFound, "set the share of lease " + name + ": it has no GPU " + gpu +
-                                      " of the machine; it has " + has};
   }
   for (const auto& [i, bytes] : changes)
     if (const Status set = lease.set_limit(i, bytes); !set) return set;

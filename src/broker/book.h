@@ -99,6 +99,8 @@ class Book {
   void discard(const std::filesystem::path& directory);
   std::string fresh_name();
   void add_measured(LeaseRow& row);
+  // By index on the machine or UUID; empty: all of the lease. Numbers within the lease.
+  static Result<std::vector<unsigned>> gpus_named(const Lease& lease, const std::string& gpu);
   // Of all leases but one, on the GPU of the settings and by them.
   std::uint32_t promised_cores(const std::string& driver, const GpuSettings& settings,
                                const Lease* except) const;

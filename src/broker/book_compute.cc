@@ -90,18 +90,14 @@ Status Book::set_compute(const ComputeChange& change) {
   if (lease.state() != wire::LeaseState::kLive)
     return Error{Errc::kInvalid, "set the share of lease " + change.lease +
                                      ": nothing is granted in it any more; start a new lease"};
+  const auto named = gpus_named(lease, change.gpu);
+  if (!named) return named.error();
   std::vector<std::pair<unsigned, gate::TenantTerms>> changes;
-  for (unsigned i = 0; i < lease.gpus(); ++i) {
-    if (!change.gpu.empty() && change.gpu != lease.uuid(i) && change.gpu != std::to_string(i))
-      continue;
+  for (const unsigned i : *named) {
     const auto terms = terms_with(terms_of(lease.files().grant().gpu[i]), change);
     if (const Status good = check_compute(lease, i, terms); !good) return good;
     changes.emplace_back(i, terms);
   }
-  if (changes.empty())
-    return Error{Errc::kNotFound, "set the share of lease " + change.lease + ": it has no gpu " +
-                                      change.gpu + "; it has 0.." +
-                                      std::to_string(lease.gpus() - 1)};
   for (const auto& [i, terms] : changes) {
     store(lease.files().grant().gpu[i], terms);
     lease.files().grant().generation.fetch_add(1, std::memory_order_release);

@@ -19,7 +19,7 @@ void fields(Archive& a, LeaseRequest& v) {
 }
 template <typename Archive>
 void fields(Archive& a, GrantedGpu& v) {
-  a(v.index), a(v.uuid), a(v.limit_bytes);
+  a(v.index), a(v.uuid), a(v.limit_bytes), a(v.cores), a(v.policy);
 }
 template <typename Archive>
 void fields(Archive& a, LeaseGrant& v) {
@@ -33,7 +33,8 @@ template <typename Archive>
 void fields(Archive& a, ComputeRow& v) {
   a(v.policy), a(v.weight), a(v.share_class), a(v.priority), a(v.capped), a(v.share), a(v.busy);
   a(v.state), a(v.banned_for_ns), a(v.charged_ns), a(v.forgiven_ns), a(v.windows);
-  a(v.unused_grants), a(v.false_reports), a(v.gate_refusals);
+  a(v.unused_grants), a(v.false_reports), a(v.gate_refusals), a(v.bypasses);
+  a(v.bypass_ns), a(v.offender);
 }
 template <typename Archive>
 void fields(Archive& a, UsageRow& v) {

@@ -19,7 +19,8 @@ LeaseGrant Lease::as_granted() const {
   granted.id = grant().lease_id;
   granted.guarded = files_.is_guarded();
   for (unsigned gpu = 0; gpu < gpus(); ++gpu)
-    granted.gpus.push_back({gpu_index(gpu), uuid(gpu), limit_bytes(gpu)});
+    granted.gpus.push_back({gpu_index(gpu), uuid(gpu), limit_bytes(gpu), cores(gpu),
+                            wire::Policy{grant().gpu[gpu].policy.load()}});
   return granted;
 }
 

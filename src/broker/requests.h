@@ -40,6 +40,8 @@ struct GrantedGpu {
   std::uint32_t index = 0;  // on the machine, PCI order
   std::string uuid;
   std::uint64_t limit_bytes = 0;
+  std::uint32_t cores = 0;
+  wire::Policy policy = wire::Policy::kBurst;
 };
 
 struct LeaseGrant {
@@ -74,6 +76,10 @@ struct ComputeRow {
   std::uint64_t unused_grants = 0;
   std::uint64_t false_reports = 0;
   std::uint64_t gate_refusals = 0;  // work refused because no broker answered
+  // Work that passed the gate by, as the driver's figures show it.
+  std::uint64_t bypasses = 0;  // samples in which it was found
+  std::uint64_t bypass_ns = 0;
+  bool offender = false;  // its debts are not forgiven
 };
 
 struct UsageRow {
@@ -155,7 +161,7 @@ struct GpuChange {
 // What is to change of a lease's compute share; what is absent stays.
 struct ComputeChange {
   std::string lease;
-  std::string gpu;  // index within the lease or UUID; empty: all of them
+  std::string gpu;  // index on the machine or UUID; empty: all of them
   std::optional<std::uint32_t> cores, weight, priority;
   std::optional<wire::ShareClass> share_class;
   std::optional<bool> capped;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/compute_view.h"
 #include "cli/surroundings.h"
 #include "cli/table.h"
 #include "format/json.h"
@@ -41,7 +42,8 @@ Json usage_json(const UsageRow& usage) {
       .set("used_bytes", usage.used_bytes)
       .set("unaccounted_bytes", usage.unaccounted_bytes)
       .set("bytes_by_kind", kinds)
-      .set("refusals", usage.refusals);
+      .set("refusals", usage.refusals)
+      .set("compute", compute_json(usage));
 }
 
 Json process_json(const broker::ProcessRow& process) {
@@ -84,7 +86,8 @@ Status show(bool json, Invocation& invocation) {
     invocation.out << lease_json(leases, bypasses) << '\n';
     return {};
   }
-  invocation.out << (leases.empty() ? "no lease\n" : lease_table(leases));
+  invocation.out << (leases.empty() ? "no lease\n"
+                                    : lease_table(leases) + '\n' + compute_table(leases));
   invocation.out << unaccounted_text(leases);
   for (const broker::BypassRow& row : bypasses)
     invocation.out << "process " << row.pid << " of lease " << row.lease << " uses "

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "cli/compute_options.h"
 #include "cli/share_options.h"
 #include "cli/surroundings.h"
 #include "cli/tenant.h"
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 struct RunOptions {
   std::string sim, name, lease;
   ShareOptions share;
+  broker::ComputeChange compute;
   bool wait = false;
   bool cooperative = false;
   bool quiet = false;
@@ -46,6 +48,11 @@ Result<broker::LeaseGrant> obtain_lease(const Run& run, const inventory::Driver&
   request.driver = driver.name;
   request.name = run.options.name;
   request.shares = *std::move(shares);
+  const broker::ComputeChange& compute = run.options.compute;
+  request.weight = compute.weight.value_or(1);
+  request.share_class = compute.share_class.value_or(wire::ShareClass::kOffline);
+  request.priority = compute.priority.value_or(0);
+  request.capped = compute.capped.value_or(false);
   // Where the interposer finds the driver behind it: the tenant's own view.
   request.real_libcuda = contained ? kTenantLibcuda : driver.libcuda.string();
   request.real_libnvidia_ml = contained ? kTenantLibnvidiaMl : driver.libnvidia_ml.string();
@@ -160,6 +167,21 @@ std::optional<int> exec_status(const Error& error) {
   return std::nullopt;
 }
 
+void say_lease(const Run& run, const broker::LeaseGrant& lease, const inventory::Driver& driver) {
+  std::string gpus;
+  for (const broker::GrantedGpu& gpu : lease.gpus) {
+    gpus += (gpus.empty() ? "GPU " : ", GPU ") + std::to_string(gpu.index) + ": " +
+            model::memory_text(gpu.limit_bytes);
+    if (gpu.cores != 0) gpus += " and " + model::cores_text(gpu.cores);
+  }
+  run.say("lease " + lease.name + " on " + driver.title() + ", " + gpus);
+  for (const broker::GrantedGpu& gpu : lease.gpus)
+    if (gpu.cores != 0 && gpu.policy != wire::Policy::kBurst && gpu.policy != wire::Policy::kFixed)
+      run.say("cores do not count on GPU " + std::to_string(gpu.index) + ": its policy is " +
+              std::string(policy_text(gpu.policy)) + " (aliquot gpu set " +
+              std::to_string(gpu.index) + " --policy burst)");
+}
+
 Result<int> run_in_lease(const Run& run) {
   if (inside_lease())
     return Error{Errc::kInvalid, "this is inside a lease already; run it outside"};
@@ -173,11 +195,7 @@ Result<int> run_in_lease(const Run& run) {
   const bool contained = containment(run);
   const auto lease = obtain_lease(run, *driver, contained, *broker);
   if (!lease) return lease.error();
-  std::string gpus;
-  for (const broker::GrantedGpu& gpu : lease->gpus)
-    gpus += (gpus.empty() ? "GPU " : ", GPU ") + std::to_string(gpu.index) + ": " +
-            model::memory_text(gpu.limit_bytes);
-  run.say("lease " + lease->name + " on " + driver->title() + ", " + gpus);
+  say_lease(run, *lease, *driver);
   const auto tenant = launch_tenant(
       {run.command, view_of(*driver, *lease, *libraries), contained, *libraries / "names"});
   if (!tenant) {
@@ -199,8 +217,8 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
                   ->type_name("NAME|PRESET")
                   ->check(given);
   auto* gpu = run->add_option("--gpu", options->share.gpu,
-                              "GPUs by index or UUID, each with its own memory")
-                  ->type_name("GPU[:MEMORY],...")
+                              "GPUs by index or UUID, each with its own memory and cores")
+                  ->type_name("GPU[:MEMORY][/CORES],...")
                   ->check(given);
   auto* gpus = run->add_option("--gpus", options->share.gpus, "The best N GPUs")
                    ->type_name("N")
@@ -209,6 +227,7 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       run->add_option("--memory", options->share.memory, "Memory limit on each GPU (4GiB, 25%)")
           ->type_name("QTY")
           ->check(given);
+  const auto compute = add_compute_options(*run);
   auto* name = run->add_option("--name", options->name, "Name of the new lease")->check(given);
   run->add_option("--lease", options->lease, "Join this lease instead of making one")
       ->check(given)
@@ -216,13 +235,18 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->excludes(sim)
       ->excludes(gpu)
       ->excludes(gpus)
-      ->excludes(memory);
+      ->excludes(memory)
+      ->excludes("--cores")
+      ->excludes("--weight")
+      ->excludes("--class")
+      ->excludes("--priority")
+      ->excludes("--cap");
   run->add_flag("--wait", options->wait, "Wait for room instead of being refused");
   run->add_flag("--cooperative", options->cooperative, "Preload only, no mount namespace");
   run->add_flag("-q,--quiet", options->quiet, "Do not say which driver and lease it is");
   run->prefix_command();
   run->footer("The command follows the options, best after --.");
-  run->callback([options, run, &invocation] {
+  run->callback([options, compute, run, &invocation] {
     const std::vector<std::string> command = run->remaining();
     // Words that cannot be meant are usage errors, as the parser's own.
     const auto refuse = [&](const Error& error) {
@@ -235,6 +259,10 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
     if (command.front().starts_with('-'))
       return refuse(
           {Errc::kInvalid, "there is no option " + command.front() + " (see run --help)"});
+    const auto change = change_of(*compute);
+    if (!change) return refuse(change.error());
+    options->compute = *change;
+    options->share.cores = change->cores.value_or(0);
     const auto status = run_in_lease({*options, command, invocation.err});
     if (!status) return refuse(status.error());
     invocation.status = *status;

@@ -3,6 +3,8 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/compute_options.h"
+#include "cli/compute_view.h"
 #include "cli/ps_command.h"
 #include "cli/surroundings.h"
 #include "model/quantity.h"
@@ -14,15 +16,32 @@ struct SetOptions {
   std::string lease, gpu, memory;
 };
 
-Status set_share(const SetOptions& options, std::ostream& out) {
-  const auto memory = model::parse_memory(options.memory);
-  if (!memory) return memory.error();
+Status set_share(const SetOptions& options, const ComputeOptions& compute, std::ostream& out) {
+  std::optional<model::MemoryQuantity> memory;
+  if (!options.memory.empty()) {
+    const auto parsed = model::parse_memory(options.memory);
+    if (!parsed) return parsed.error();
+    memory = *parsed;
+  }
+  auto change = change_of(compute);
+  if (!change) return change.error();
+  change->lease = options.lease;
+  change->gpu = options.gpu;
+  const bool any =
+      change->cores || change->weight || change->priority || change->share_class || change->capped;
+  if (!memory && !any)
+    return Error{Errc::kInvalid,
+                 "nothing to set: give --memory, --cores, --weight, --class, --priority or --cap"};
   auto broker = running_broker();
   if (!broker) return broker.error();
-  if (const Status set = broker->set_memory(options.lease, options.gpu, *memory); !set) return set;
+  if (memory)
+    if (const Status set = broker->set_memory(options.lease, options.gpu, *memory); !set)
+      return set;
+  if (any)
+    if (const Status set = broker->set_compute(*change); !set) return set;
   const auto row = broker->get_lease(options.lease);
   if (!row) return row.error();
-  out << lease_table({*row});
+  out << lease_table({*row}) << '\n' << compute_table({*row});
   return {};
 }
 
@@ -31,7 +50,8 @@ Status get_share(const std::string& lease, bool json, std::ostream& out) {
   if (!broker) return broker.error();
   const auto row = broker->get_lease(lease);
   if (!row) return row.error();
-  out << (json ? lease_json({*row}, {}) + '\n' : lease_table({*row}));
+  out << (json ? lease_json({*row}, {}) + '\n'
+               : lease_table({*row}) + '\n' + compute_table({*row}));
   return {};
 }
 
@@ -45,13 +65,15 @@ void add_share_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<SetOptions>();
   set->add_option("lease", options->lease, "The lease")->required();
   set->add_option("--memory", options->memory, "Memory limit on each of its GPUs")
-      ->type_name("QTY")
-      ->required();
+      ->type_name("QTY");
+  const auto compute = add_compute_options(*set);
   set->add_option("--gpu", options->gpu,
                   "Only on this GPU (its index on the machine, as ps shows it, or UUID)");
-  set->callback([options, &invocation] {
-    if (const Status done = set_share(*options, invocation.out); !done)
-      fail(invocation, "share set", done.error());
+  set->callback([options, compute, &invocation] {
+    const Status done = set_share(*options, *compute, invocation.out);
+    if (done) return;
+    fail(invocation, "share set", done.error());
+    if (done.error().code == Errc::kInvalid) invocation.status = kUsageError;
   });
 
   CLI::App* get = share->add_subcommand("get", "Show them");

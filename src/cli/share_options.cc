@@ -18,8 +18,14 @@ Status read_memory(std::string_view text, broker::ShareRequest& share) {
   return {};
 }
 
-// GPU[:MEMORY]; without MEMORY what the plain option said.
+// GPU[:MEMORY][/CORES]; what is absent is what the plain options said.
 Result<broker::ShareRequest> share_of(std::string_view item, broker::ShareRequest share) {
+  if (const std::size_t slash = item.find('/'); slash != std::string_view::npos) {
+    const auto cores = model::parse_cores(item.substr(slash + 1));
+    if (!cores) return cores.error();
+    share.cores = *cores;
+    item = item.substr(0, slash);
+  }
   const std::size_t colon = item.find(':');
   share.gpu = item.substr(0, colon);
   if (share.gpu.empty()) return refused(item, "names no GPU; write INDEX or UUID");
@@ -33,6 +39,7 @@ Result<broker::ShareRequest> share_of(std::string_view item, broker::ShareReques
 
 Result<std::vector<broker::ShareRequest>> shares_of(const ShareOptions& options) {
   broker::ShareRequest plain;
+  plain.cores = options.cores;
   if (!options.memory.empty())
     if (const Status read = read_memory(options.memory, plain); !read) return read.error();
   if (!options.gpu.empty() && options.gpus != 0)

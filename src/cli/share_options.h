@@ -1,4 +1,4 @@
-// The options that say how much of which GPU: --gpu, --gpus, --memory. Pure; any thread.
+// The options that say how much of which GPU: --gpu, --gpus, --memory, --cores. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 namespace aliquot::cli {
 
 struct ShareOptions {
-  std::string gpu = {};     // "0", "0,2", "0:4GiB,GPU-...:1.5GiB"; empty: the broker chooses
+  std::string gpu = {};     // "0", "0:4GiB/30,GPU-...:1.5GiB,2/50"; empty: the broker chooses
   unsigned gpus = 0;        // --gpus N: the best N; 0: not given
   std::string memory = {};  // for every GPU that says nothing itself; empty: all of the GPU
+  std::uint32_t cores = 0;  // the same, in 1/100 %; 0: no guarantee
 };
 
 // At most wire::kMaxGpus shares; a GPU named twice, or --gpu beside --gpus, is an error.

@@ -28,6 +28,16 @@ TEST(SharesOf, DifferentAmountsPerGpuKeepWhatThePlainOptionsSaid) {
   EXPECT_EQ((*shares)[2].memory.value, 1 * kGiB);
 }
 
+TEST(SharesOf, CoresFollowASlash) {
+  const auto shares = shares_of({.gpu = "0:4GiB/30,1/12.5%,2", .cores = 700});
+  ASSERT_TRUE(shares) << shares.error().message;
+  EXPECT_EQ((*shares)[0].memory.value, 4 * kGiB);
+  EXPECT_EQ((*shares)[0].cores, 3000u);
+  EXPECT_EQ((*shares)[1].gpu, "1");
+  EXPECT_EQ((*shares)[1].cores, 1250u);
+  EXPECT_EQ((*shares)[2].cores, 700u);
+}
+
 TEST(SharesOf, TheBestNOfThem) { EXPECT_EQ(shares_of({.gpus = 4})->size(), 4u); }
 
 TEST(SharesOf, RefusesWhatCannotBeMeant) {
@@ -41,6 +51,9 @@ TEST(SharesOf, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(message({.gpu = "0:"}), HasSubstr("memory \"\""));
   EXPECT_THAT(message({.gpu = "0:4"}), HasSubstr("has no unit"));
   EXPECT_THAT(message({.gpu = "0", .gpus = 2}), HasSubstr("one of them"));
+  EXPECT_THAT(message({.gpu = "0/101"}), HasSubstr("101"));
+  EXPECT_THAT(message({.gpu = "0:4GiB/"}), HasSubstr("cores \"\""));
+  EXPECT_THAT(message({.gpu = "/30"}), HasSubstr("names no GPU"));
   EXPECT_THAT(message({.gpus = 17}), HasSubstr("at most 16"));
   EXPECT_THAT(message({.memory = "0"}), HasSubstr("\"0\""));
 }
