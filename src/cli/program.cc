@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <ostream>
 
 #include "cli/abi_command.h"
@@ -16,6 +17,7 @@
 #include "cli/share_command.h"
 #include "cli/sim_command.h"
 #include "cli/smi_command.h"
+#include "cli/smi_parts_command.h"
 #include "cli/topo_command.h"
 
 namespace aliquot::cli {
@@ -47,9 +49,13 @@ void add_commands(CLI::App& app, Invocation& invocation) {
 int run_program(Invocation& invocation) {
   CLI::App app;
   add_commands(app, invocation);
+  auto& arguments = invocation.arguments;
+  // In a driver root the program stands as nvidia-smi.
+  if (std::filesystem::path(arguments[0]).filename() == "nvidia-smi")
+    arguments.insert(arguments.begin() + 1, "smi");
+  spell_out_smi_words(arguments);
   // `run` ends its options at the first word that is none (prefix_command), which CLI11 does not do
   // after a "--"; so that one, which only says the same, is left out.
-  auto& arguments = invocation.arguments;
   if (arguments.size() > 1 && arguments[1] == "run")
     if (const auto mark = std::ranges::find(arguments, "--"); mark != arguments.end())
       arguments.erase(mark);

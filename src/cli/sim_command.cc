@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "cli/sim_fault_command.h"
+#include "cli/sim_root_command.h"
 #include "cli/surroundings.h"
 #include "cli/table.h"
 #include "format/json.h"
@@ -171,6 +172,7 @@ void add_sim_command(CLI::App& app, Invocation& invocation) {
   add_up(*sim, invocation);
   add_down(*sim, invocation);
   add_sim_fault(*sim, invocation);
+  add_sim_root(*sim, invocation);
   CLI::App* listed = sim->add_subcommand("list", "List the running ones");
   auto json = std::make_shared<bool>(false);
   listed->add_flag("--json", *json, "As JSON");

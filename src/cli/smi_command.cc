@@ -3,9 +3,9 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/smi_parts_command.h"
+#include "cli/smi_source.h"
 #include "cli/smi_view.h"
-#include "cli/surroundings.h"
-#include "cli/tenant_namespace.h"
 
 namespace aliquot::cli {
 namespace {
@@ -17,23 +17,7 @@ struct SmiOptions {
   bool fields = false;
 };
 
-struct Source {
-  std::filesystem::path libnvidia_ml;
-  std::string title;
-};
-
-Result<Source> source_of(const std::string& sim) {
-  if (inside_lease()) {
-    const auto share = share_driver();
-    if (!share) return share.error();
-    return Source{share->libnvidia_ml, share->title()};
-  }
-  const auto driver = inventory::choose_driver(driver_question(sim));
-  if (!driver) return driver.error();
-  return Source{driver->libnvidia_ml, driver->title()};
-}
-
-Result<SmiMachine> look(const Source& source) {
+Result<SmiMachine> look(const SmiSource& source) {
   auto nvml = inventory::open_nvml(source.libnvidia_ml);
   if (!nvml) return nvml.error();
   auto system = (*nvml)->system();
@@ -55,7 +39,7 @@ Result<SmiMachine> look(const Source& source) {
 Status show(const SmiOptions& options, std::ostream& out) {
   const auto format = parse_csv_format(options.format);
   if (!format) return format.error();
-  const auto source = source_of(options.sim);
+  const auto source = smi_source(options.sim);
   if (!source) return source.error();
   const auto machine = look(*source);
   if (!machine) return machine.error();
@@ -83,7 +67,9 @@ void add_smi_command(CLI::App& app, Invocation& invocation) {
   smi->add_option("--format", options->format, "csv[,noheader][,nounits]")->capture_default_str();
   smi->add_flag("--json", options->json, "As JSON");
   smi->add_flag("--help-query-gpu", options->fields, "List the fields");
-  smi->callback([options, &invocation] {
+  add_smi_parts(*smi, invocation, [options] { return smi_source(options->sim); });
+  smi->callback([smi, options, &invocation] {
+    if (!smi->get_subcommands().empty()) return;
     if (options->fields) {
       for (const std::string& name : smi_fields()) invocation.out << name << '\n';
       return;

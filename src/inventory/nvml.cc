@@ -1,86 +1,15 @@
 #include "inventory/nvml.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <map>
 
-#include "driver_abi/nvml_functions.h"
-#include "driver_abi/real_library.h"
+#include "inventory/nvml_library.h"
+#include "inventory/nvml_mig.h"
 
 namespace aliquot::inventory {
 namespace {
-
-using Id = driver_abi::Nvml;
-
-template <Id kId>
-struct Signature;
-#define ALIQUOT_ENTRY(symbol, base, since, until, kind, params, args) \
-  template <>                                                         \
-  struct Signature<Id::symbol> {                                      \
-    using Type = driver_abi::fn::symbol;                              \
-  };
-#include "driver_abi/nvml_entry_points.def"
-
-Errc code_of(nvmlReturn_t result) {
-  switch (result) {
-    case NVML_ERROR_INVALID_ARGUMENT:
-      return Errc::kInvalid;
-    case NVML_ERROR_NO_PERMISSION:
-      return Errc::kDenied;
-    case NVML_ERROR_NOT_FOUND:
-    case NVML_ERROR_NOT_SUPPORTED:
-    case NVML_ERROR_FUNCTION_NOT_FOUND:
-      return Errc::kNotFound;
-    case NVML_ERROR_UNINITIALIZED:
-    case NVML_ERROR_DRIVER_NOT_LOADED:
-    case NVML_ERROR_GPU_IS_LOST:
-    case NVML_ERROR_TIMEOUT:
-      return Errc::kUnavailable;
-    default:
-      return Errc::kInternal;
-  }
-}
-
-// The library with its pointers: calls by id, and errors in the driver's own words.
-class Library {
- public:
-  const char* load(const char* path) { return real_.load(path, &::dlsym); }
-
-  template <Id kId, typename... Args>
-  nvmlReturn_t call(Args... args) const {
-    using Type = typename Signature<kId>::Type;
-    const auto function = reinterpret_cast<Type>(real_.symbol(kId));
-    return function == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : function(args...);
-  }
-
-  // What a call says through its last argument; nothing where the GPU or the driver has it not.
-  template <Id kId, typename T = unsigned, typename... Args>
-  std::optional<T> figure(nvmlDevice_t device, Args... args) const {
-    T value{};
-    if (call<kId>(device, args..., &value) != NVML_SUCCESS) return std::nullopt;
-    return value;
-  }
-
-  template <Id kId>
-  std::string text(nvmlDevice_t device) const {
-    std::array<char, 256> out{};
-    if (call<kId>(device, out.data(), static_cast<unsigned>(out.size())) != NVML_SUCCESS) return {};
-    return out.data();
-  }
-
-  Error error(Id id, nvmlReturn_t result) const {
-    const auto words =
-        reinterpret_cast<Signature<Id::nvmlErrorString>::Type>(real_.symbol(Id::nvmlErrorString));
-    const std::string why = words == nullptr ? std::to_string(result) : words(result);
-    return {code_of(result), std::string(driver_abi::entry(id).symbol) + ": " + why};
-  }
-
- private:
-  driver_abi::RealNvml real_;
-};
 
 // The numbers of the set bits, and the same as Linux writes CPU lists.
 std::vector<unsigned> bits_of(std::span<const unsigned long> words) {
@@ -144,7 +73,7 @@ unsigned nvlink_generation(unsigned nvml_version) {
 
 class DriverNvml final : public Nvml {
  public:
-  explicit DriverNvml(const Library& library) : library_(library) {}
+  explicit DriverNvml(const NvmlLibrary& library) : library_(library) {}
   DriverNvml(const DriverNvml&) = delete;
   DriverNvml& operator=(const DriverNvml&) = delete;
   ~DriverNvml() override {
@@ -173,6 +102,11 @@ class DriverNvml final : public Nvml {
   Result<HealthReading> health(unsigned gpu) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
+  Result<NvmlMig> mig(unsigned gpu) override {
+    const auto handle = device(gpu);
+    if (!handle) return handle.error();
+    return read_mig(library_, *handle);
+  }
   Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
 
  private:
@@ -188,10 +122,11 @@ class DriverNvml final : public Nvml {
   template <Id kId>
   Status add_list(nvmlDevice_t device, ProcessKind kind,
                   std::map<std::int32_t, NvmlProcess>& out) const;
+  unsigned link_speed(nvmlDevice_t device) const;
   Result<unsigned> count() const;
   Status listen();
 
-  Library library_;
+  NvmlLibrary library_;
   nvmlEventSet_t events_ = nullptr;
 };
 
@@ -401,10 +336,19 @@ Result<model::LinkKind> DriverNvml::path(unsigned gpu, unsigned other) {
   return kind_of(level);
 }
 
+// One direction of one link, in 10^6 bytes a second; 0: not told.
+unsigned DriverNvml::link_speed(nvmlDevice_t device) const {
+  nvmlFieldValue_t speed{};
+  speed.field = NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON;
+  const nvmlReturn_t asked = library_.call<Id::nvmlDeviceGetFieldValues>(device, 1, &speed);
+  return asked == NVML_SUCCESS && speed.result == NVML_SUCCESS ? speed.value.as_uint : 0;
+}
+
 Result<std::vector<NvmlNvlink>> DriverNvml::nvlinks(unsigned gpu) {
   const auto handle = device(gpu);
   if (!handle) return handle.error();
   std::vector<NvmlNvlink> all;
+  const unsigned mb_per_s = link_speed(*handle);
   for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
     const auto active =
         library_.figure<Id::nvmlDeviceGetNvLinkState, nvmlEnableState_t>(*handle, link);
@@ -415,6 +359,7 @@ Result<std::vector<NvmlNvlink>> DriverNvml::nvlinks(unsigned gpu) {
     if (!found.active) continue;
     found.generation = nvlink_generation(
         library_.figure<Id::nvmlDeviceGetNvLinkVersion>(*handle, link).value_or(0));
+    found.mb_per_s = mb_per_s;
     if (const auto remote =
             library_.figure<Id::nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlPciInfo_t>(*handle, link))
       found.remote_bus_id = remote->bus_id;
@@ -453,7 +398,7 @@ Result<std::optional<NvmlEvent>> DriverNvml::wait_for_xid(std::chrono::milliseco
 }  // namespace
 
 Result<std::unique_ptr<Nvml>> open_nvml(const std::filesystem::path& libnvidia_ml) {
-  Library library;
+  NvmlLibrary library;
   if (const char* why = library.load(libnvidia_ml.c_str()))
     return Error{Errc::kNotFound, "load " + libnvidia_ml.string() + ": " + why};
   const nvmlReturn_t result = library.call<Id::nvmlInit_v2>();

@@ -95,9 +95,46 @@ struct NvmlNvlink {
   unsigned link = 0;
   bool active = false;
   unsigned generation = 0;    // of NVLink; 0: not told
+  unsigned mb_per_s = 0;      // one direction, 10^6 bytes a second; 0: not told
   std::string remote_bus_id;  // of the GPU or switch at the other end
   bool remote_is_switch = false;
   bool operator==(const NvmlNvlink&) const = default;
+};
+
+// One profile that GPU instances can have, as `nvidia-smi mig -lgip` lists it.
+struct NvmlMigProfile {
+  std::string name;  // "MIG 1g.10gb"
+  unsigned id = 0;
+  unsigned free = 0;  // instances that can still be made
+  unsigned total = 0;
+  std::uint64_t memory_mib = 0;
+  bool p2p = false;
+  unsigned multiprocessors = 0;
+  unsigned copy_engines = 0;
+  unsigned decoders = 0;
+  unsigned encoders = 0;
+  unsigned jpeg_engines = 0;
+  unsigned ofa_engines = 0;
+  bool operator==(const NvmlMigProfile&) const = default;
+};
+
+struct NvmlMigInstance {
+  unsigned gpu_instance = 0;
+  std::optional<unsigned> compute_instance;  // of a compute instance, within its GPU instance
+  std::string name;                          // its profile's: "MIG 3g.40gb"
+  unsigned profile = 0;
+  unsigned start = 0;
+  unsigned size = 0;
+  bool operator==(const NvmlMigInstance&) const = default;
+};
+
+// How a GPU can be cut, and is.
+struct NvmlMig {
+  bool on = false;
+  std::vector<NvmlMigProfile> profiles;    // of GPU instances; empty: the product has no MIG
+  std::vector<NvmlMigInstance> instances;  // GPU instances, by id
+  std::vector<NvmlMigInstance> compute_instances;  // by GPU instance and id
+  bool operator==(const NvmlMig&) const = default;
 };
 
 struct NvmlEvent {
@@ -119,6 +156,7 @@ class Nvml {
   virtual Result<model::LinkKind> path(unsigned gpu, unsigned other) = 0;
   // Every link that the GPU has; empty where it has no NVLink.
   virtual Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) = 0;
+  virtual Result<NvmlMig> mig(unsigned gpu) = 0;
   // The next XID of any GPU; nullopt when none came in time.
   virtual Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) = 0;
 };
@@ -138,6 +176,7 @@ class FakeNvml final : public Nvml {
   std::vector<HealthReading> health_answers;               // beside gpu_answers; may be empty
   std::vector<std::vector<model::LinkKind>> path_answers;  // [gpu][other]
   std::vector<std::vector<NvmlNvlink>> nvlink_answers;     // beside gpu_answers; may be empty
+  std::vector<NvmlMig> mig_answers;                        // the same
   std::vector<NvmlEvent> events;                           // given out once, first to last
   std::optional<Error> fault;                              // every call fails with it
 
@@ -147,6 +186,7 @@ class FakeNvml final : public Nvml {
   Result<HealthReading> health(unsigned gpu) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
+  Result<NvmlMig> mig(unsigned gpu) override;
   Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
 };
 

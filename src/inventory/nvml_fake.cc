@@ -104,6 +104,12 @@ Result<std::vector<NvmlNvlink>> FakeNvml::nvlinks(unsigned gpu) {
   return nvlink_answers[gpu];
 }
 
+Result<NvmlMig> FakeNvml::mig(unsigned gpu) {
+  if (fault) return *fault;
+  if (gpu >= gpu_answers.size()) return no_such_gpu(gpu);
+  return gpu < mig_answers.size() ? mig_answers[gpu] : NvmlMig();
+}
+
 Result<std::optional<NvmlEvent>> FakeNvml::wait_for_xid(std::chrono::milliseconds) {
   if (fault) return *fault;
   if (events.empty()) return std::optional<NvmlEvent>();
