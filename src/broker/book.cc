@@ -184,6 +184,13 @@ Status Book::release(const std::string& name) {
   return {};
 }
 
+std::vector<std::string> Book::held_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : leases_)
+    if (entry.lease->is_held()) names.push_back(name);
+  return names;
+}
+
 Result<std::uint32_t> Book::owner_of(const std::string& name) {
   const auto at = find(name);
   if (!at) return at.error();

@@ -45,6 +45,7 @@ class Book {
   Result<LeaseGrant> hold(LeaseRequest request);
   // Its processes keep what they have but get nothing any more; gone with the last of them.
   Status release(const std::string& name);
+  std::vector<std::string> held_names() const;
   // Who may change it besides root.
   Result<std::uint32_t> owner_of(const std::string& name);
   Result<LeaseGrant> join(const std::string& name, Peer runner);

@@ -20,9 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every name under which a program asks for the driver.
-constexpr std::array kDriverNames{"libcuda.so", "libcuda.so.1", "libnvidia-ml.so",
-                                  "libnvidia-ml.so.1"};
+using wire::kDriverNames;
 
 // A copy of the mount at `what`, attached nowhere yet: what hides the path later does not hide
 // this.

@@ -17,16 +17,16 @@
 #include <vector>
 
 #include "common/result.h"
+#include "wire/tenant_paths.h"
 
 namespace aliquot::cli {
 
-// Where a tenant finds things inside its namespace.
-inline constexpr const char* kTenantRoot = "/run/aliquot";
-inline constexpr const char* kTenantLease = "/run/aliquot/lease";
-inline constexpr const char* kTenantLibrary = "/run/aliquot/lib/libaliquot.so";
-inline constexpr const char* kTenantDriver = "/run/aliquot/driver";
-inline constexpr const char* kTenantLibcuda = "/run/aliquot/driver/behind/cuda";
-inline constexpr const char* kTenantLibnvidiaMl = "/run/aliquot/driver/behind/nvidia-ml";
+using wire::kTenantDriver;
+using wire::kTenantLease;
+using wire::kTenantLibcuda;
+using wire::kTenantLibnvidiaMl;
+using wire::kTenantLibrary;
+using wire::kTenantRoot;
 
 struct TenantView {
   std::filesystem::path lease;            // shown at kTenantLease

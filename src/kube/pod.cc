@@ -59,6 +59,7 @@ Status read_statuses(const Json::Array& items, Pod& pod) {
     if (at == pod.containers.end()) continue;  // the spec is the truth
     at->runtime_id = reader.text({"containerID"});
     at->restarts = reader.number({"restartCount"});
+    at->exit_code = reader.number({"state", "terminated", "exitCode"});
     if (reader.find({"state", "running"}) != nullptr)
       at->state = ContainerState::kRunning;
     else if (reader.find({"state", "terminated"}) != nullptr)

@@ -41,7 +41,8 @@ struct Container {
 
   // From the pod's status; kUnknown until kubelet has written one.
   ContainerState state = ContainerState::kUnknown;
-  std::string runtime_id;  // "containerd://0123..."; empty before the first start
+  std::int64_t exit_code = 0;  // when terminated
+  std::string runtime_id;      // "containerd://0123..."; empty before the first start
   std::int64_t restarts = 0;
   std::vector<DeviceStatus> devices;
 

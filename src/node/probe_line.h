@@ -1,0 +1,35 @@
+// What a probe process and the daemon say to each other: lines of JSON through a pipe.
+//
+//   daemon -> probe  one byte: ask
+//   probe -> daemon  {"reading": {...}} to each, {"xid": 79} when there was one, {"error": "..."}
+//
+// A reading is the GPU's changing state and what its health is judged by. Pure; any thread.
+// docs/formats/node_state.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/result.h"
+#include "inventory/health.h"
+#include "inventory/nvml.h"
+
+namespace aliquot::node {
+
+struct GpuReading {
+  inventory::NvmlState state;
+  inventory::HealthReading health;
+};
+
+struct ProbeLine {
+  std::optional<GpuReading> reading;
+  std::optional<unsigned> xid;
+  std::string error;  // the driver's words; the GPU did not answer
+};
+
+// Without the line's end.
+std::string probe_line_text(const ProbeLine& line);
+Result<ProbeLine> parse_probe_line(std::string_view text);
+
+}  // namespace aliquot::node

@@ -1,0 +1,105 @@
+// aliquot-probe: asks NVML about one GPU on behalf of aliquotd, which never calls NVML itself: a
+// call that hangs then costs one GPU its freshness and nothing else. A program of its own, small.
+//
+//   aliquot-probe gpu LIBNVIDIA-ML UUID          answers each byte on stdin with a line
+//   (probe_line.h) aliquot-probe inventory STATE-DIRECTORY DRIVER   prints the machine's inventory
+//   once
+//
+// Ends when stdin does: it never outlives the daemon for long.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "inventory/document.h"
+#include "inventory/driver_choice.h"
+#include "node/probe_line.h"
+
+namespace aliquot::node {
+namespace {
+
+constexpr std::chrono::seconds kXidWait(1);
+constexpr std::chrono::seconds kXidPause(30);  // where the driver has no events
+
+int fail(const std::string& message) {
+  std::fprintf(stderr, "aliquot-probe: %s\n", message.c_str());
+  return 1;
+}
+
+// Lines come from two threads.
+void say(const ProbeLine& line) {
+  static std::mutex mutex;
+  const std::string text = probe_line_text(line) + '\n';
+  const std::lock_guard lock(mutex);
+  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) ::_exit(0);  // nobody listens any more
+}
+
+[[noreturn]] void watch_xids(inventory::Nvml& nvml, unsigned gpu) {
+  for (;;) {
+    const auto event = nvml.wait_for_xid(kXidWait);
+    if (!event) {
+      std::this_thread::sleep_for(kXidPause);
+    } else if (*event && (*event)->gpu == gpu) {
+      ProbeLine line;
+      line.xid = (*event)->xid;
+      say(line);
+    }
+  }
+}
+
+ProbeLine look(inventory::Nvml& nvml, unsigned gpu) {
+  ProbeLine line;
+  const auto state = nvml.state(gpu);
+  const auto health = nvml.health(gpu);
+  if (!state) line.error = state.error().message;
+  if (!state && !health) return line;
+  line.reading.emplace();
+  if (state) line.reading->state = *state;
+  if (health) line.reading->health = *health;
+  return line;
+}
+
+int probe_gpu(const std::string& library, const std::string& uuid) {
+  auto nvml = inventory::open_nvml(library);
+  if (!nvml) return fail(nvml.error().message);
+  const auto gpus = (*nvml)->gpus();
+  if (!gpus) return fail(gpus.error().message);
+  const auto at = std::ranges::find(*gpus, uuid, &inventory::NvmlGpu::uuid);
+  if (at == gpus->end()) return fail("the driver has no GPU " + uuid);
+  const auto gpu = static_cast<unsigned>(at - gpus->begin());
+  std::thread([&nvml = **nvml, gpu] { watch_xids(nvml, gpu); }).detach();  // ends with us
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) == 1) say(look(**nvml, gpu));
+  ::_exit(0);  // the other thread may be inside the driver
+}
+
+int print_inventory(const std::string& state_directory, const std::string& name) {
+  const auto driver =
+      inventory::driver_called(name, {state_directory, "", "", &inventory::find_real_driver});
+  if (!driver) return fail(driver.error().message);
+  auto nvml = inventory::open_nvml(driver->libnvidia_ml);
+  if (!nvml) return fail(nvml.error().message);
+  const auto found =
+      inventory::collect(**nvml, inventory::roots_of(*driver), *driver, std::time(nullptr));
+  if (!found) return fail(found.error().message);
+  std::puts(inventory::to_json(*found).dump(2).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace aliquot::node
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv, argv + argc);
+  if (words.size() == 4 && words[1] == "gpu") return aliquot::node::probe_gpu(words[2], words[3]);
+  if (words.size() == 4 && words[1] == "inventory")
+    return aliquot::node::print_inventory(words[2], words[3]);
+  std::fputs("usage: aliquot-probe gpu LIBNVIDIA-ML UUID | inventory STATE-DIRECTORY DRIVER\n",
+             stderr);
+  return 2;
+}

@@ -1,0 +1,23 @@
+// What a container may have: from what the scheduler assigned, what the pod asks for, and the slots
+// kubelet chose, in this order (docs/formats/assignment.md). Pure; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "broker/requests.h"
+#include "common/result.h"
+#include "kube/assignment.h"
+
+namespace aliquot::node {
+
+struct ContainerShare {
+  broker::LeaseRequest request;  // shares, weight and class
+  bool assigned = false;         // the GPUs are decided
+};
+
+// One share a slot. Slots of different GPUs name them as a wish; several of one GPU name none.
+Result<ContainerShare> share_of(const kube::Pod& pod, const kube::Container& container,
+                                const std::vector<std::string>& ids);
+
+}  // namespace aliquot::node
