@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "cli/machine_topology.h"
 #include "common/files.h"
+#include "inventory/domain_objects.h"
 #include "replay/openb.h"
 #include "replay/public_traces.h"
 #include "simdriver/presets.h"
+#include "topology/domains.h"
+#include "topology/topology_conf.h"
 
 namespace aliquot::cli {
 namespace {
@@ -118,6 +122,61 @@ Result<replay::Cluster> cluster_beside(const fs::path& trace) {
   if (fs::is_regular_file(beside, failed)) return cluster_of(beside.string());
   return Error{Errc::kNotFound, "no cluster.csv beside " + trace.string() +
                                     ": name a cluster by --cluster FILE, or a100x8x4"};
+}
+
+namespace {
+
+Result<std::vector<model::HostPath>> paths_of(const std::string& text, const std::string& name) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || (text[first] != '{' && text[first] != '['))
+    return topology::parse_topology_conf(text, name);
+  const auto objects = inventory::parse_domain_objects(text, name);
+  if (!objects) return objects.error();
+  if (objects->hosts.empty())
+    return Error{Errc::kInvalid, name + ": holds no Node objects (kubectl get nodes,hypernodes)"};
+  if (!objects->hyper_nodes.empty())
+    return topology::paths_by_hyper_nodes(objects->hosts, objects->hyper_nodes);
+  std::vector<std::string> levels = objects->levels;
+  // The node with most levels knows them all; others may lack some.
+  for (const model::LabelledHost& host : objects->hosts)
+    if (std::vector<std::string> known = topology::known_levels(host.labels);
+        objects->levels.empty() && known.size() > levels.size())
+      levels = std::move(known);
+  if (levels.empty())
+    return Error{Errc::kInvalid, name +
+                                     ": no node has a label of a known kind, and there is no "
+                                     "Topology that names others"};
+  std::vector<model::HostPath> paths;
+  for (const model::LabelledHost& host : objects->hosts)
+    paths.push_back(topology::path_by_labels(host.name, host.labels, levels));
+  return paths;
+}
+
+}  // namespace
+
+Status add_domains(const fs::path& file, replay::Cluster& cluster) {
+  const Result<std::string> text = read_file(file);
+  if (!text) return text.error();
+  const auto paths = paths_of(*text, file.filename().string());
+  if (!paths) return paths.error();
+  std::map<std::string, const model::HostPath*> by_host;
+  for (const model::HostPath& path : *paths) by_host.emplace(path.host, &path);
+  std::size_t named = 0;
+  for (model::NodeSpec& node : cluster.nodes) {
+    const auto found = by_host.find(node.name);
+    if (found == by_host.end()) continue;
+    node.domains = found->second->domains;
+    ++named;
+  }
+  if (named == 0)
+    return Error{Errc::kInvalid, "--domains " + file.string() +
+                                     ": names none of the nodes; the first is '" +
+                                     cluster.nodes[0].name + "'"};
+  if (named < cluster.nodes.size())
+    cluster.assumptions.push_back(std::to_string(cluster.nodes.size() - named) + " of " +
+                                  std::to_string(cluster.nodes.size()) +
+                                  " nodes are in no domain of " + file.filename().string() + ".");
+  return {};
 }
 
 }  // namespace aliquot::cli

@@ -18,4 +18,9 @@ Result<replay::Cluster> cluster_of(const std::string& text);
 // `cluster.csv` beside the trace; an error that says what to do where there is none.
 Result<replay::Cluster> cluster_beside(const std::filesystem::path& trace);
 
+// Gives the nodes the domains that the file says they lie in: Slurm's topology.conf, or objects of
+// the Kubernetes API as JSON (HyperNodes; else labels, by the Topology's levels or those that are
+// known). Invalid where it names none of the nodes.
+Status add_domains(const std::filesystem::path& file, replay::Cluster& cluster);
+
 }  // namespace aliquot::cli

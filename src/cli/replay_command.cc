@@ -163,6 +163,11 @@ void add_inputs(CLI::App& replay, ReplayOptions& options) {
                   "Node list as CSV, or N machines of a preset (a100x8x4); default: cluster.csv "
                   "beside the trace")
       ->type_name("FILE|PRESETxN");
+  replay
+      .add_option("--domains", options.domains,
+                  "Where nodes lie together: topology.conf, or Nodes with labels, HyperNodes, "
+                  "Topology as JSON")
+      ->type_name("FILE");
   replay.add_option("--seed", options.seed, "Of the policy random, and the first of --inflation")
       ->capture_default_str();
   replay.add_option("--csv", options.csv, "Write samples over time as CSV")->type_name("FILE");

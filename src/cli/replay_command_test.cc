@@ -165,5 +165,34 @@ TEST(ReplayCluster, CountsMachinesOfAPreset) {
   EXPECT_EQ(singles->nodes.size(), 3u);
 }
 
+TEST_F(ReplayCommand, TakesDomainsFromSlurmHyperNodesAndLabels) {
+  auto cluster = cluster_of("t4x1x3");
+  ASSERT_TRUE(cluster);
+  const auto domains_of = [&](const char* text) {
+    for (model::NodeSpec& node : cluster->nodes) node.domains.clear();
+    EXPECT_TRUE(write_file_atomically(directory_ / "d", text));
+    const Status done = add_domains(directory_ / "d", *cluster);
+    return done ? cluster->nodes[1].domains : std::vector<std::string>{done.error().message};
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(domains_of("SwitchName=s0 Nodes=t4x1-[0-2]\nSwitchName=top Switches=s0\n"),
+              ElementsAre("top", "s0"));
+  EXPECT_THAT(domains_of(R"([{"kind": "Node", "metadata": {"name": "t4x1-1"}},
+      {"kind": "HyperNode", "metadata": {"name": "leaf"}, "spec": {"tier": 1, "members": [
+       {"type": "Node", "selector": {"regexMatch": {"pattern": "^t4"}}}]}}])"),
+              ElementsAre("leaf"));
+  EXPECT_THAT(cluster->assumptions.back(), HasSubstr("2 of 3 nodes are in no domain of d"));
+  EXPECT_THAT(domains_of(R"({"kind": "Node", "metadata": {"name": "t4x1-1",
+                             "labels": {"network.topology.nvidia.com/block": "b1"}}})"),
+              ElementsAre("b1"));
+  EXPECT_THAT(
+      domains_of(R"([{"kind": "Node", "metadata": {"name": "t4x1-1", "labels": {"rack": "r"}}},
+                             {"kind": "Topology", "metadata": {"name": "t"},
+                              "spec": {"levels": [{"nodeLabel": "rack"}]}}])"),
+      ElementsAre("r"));
+  EXPECT_THAT(domains_of("SwitchName=s0 Nodes=other\n"),
+              ElementsAre(HasSubstr("names none of the nodes; the first is 't4x1-0'")));
+}
+
 }  // namespace
 }  // namespace aliquot::cli

@@ -15,7 +15,11 @@ std::string policy_of(const std::string& name) {
 }
 
 Result<replay::Cluster> cluster_for(const ReplayOptions& options) {
-  return options.cluster.empty() ? cluster_beside(options.trace) : cluster_of(options.cluster);
+  Result<replay::Cluster> cluster =
+      options.cluster.empty() ? cluster_beside(options.trace) : cluster_of(options.cluster);
+  if (!cluster || options.domains.empty()) return cluster;
+  if (Status ok = add_domains(options.domains, *cluster); !ok) return ok.error();
+  return cluster;
 }
 
 Status write_replay_files(const ReplayOptions& options, const ReplayFiles& files,

@@ -21,6 +21,7 @@ inline constexpr std::string_view kOursIs = "rollout";
 struct ReplayOptions {
   std::string trace;
   std::string cluster;
+  std::string domains;
   std::vector<std::string> policies{std::string(kOurs)};
   std::uint64_t seed = 42;
   std::int64_t dense = 1;

@@ -43,7 +43,7 @@ class Run {
       : jobs_(trace.jobs),
         plan_(plan),
         scheduler_(cluster.nodes, std::move(policy)),
-        tree_(scheduler_.snapshot()),
+        tree_(scheduler::domain_tree_of(scheduler_.snapshot())),
         gauge_(scheduler_.snapshot(), workload),
         pace_(cluster, trace, plan.time),
         random_(plan.seed),
@@ -302,7 +302,7 @@ class Run {
   const std::vector<Job>& jobs_;
   const TimelinePlan& plan_;
   scheduler::Scheduler scheduler_;
-  scheduler::DomainTree tree_;
+  topology::DomainTree tree_;
   Gauge gauge_;
   Pace pace_;
   std::mt19937_64 random_;

@@ -83,7 +83,7 @@ class Search {
     const auto domains = tree_.at_level(level);
     return std::any_of(domains.begin(), domains.end(), [&](std::size_t d) {
       std::int64_t gpus = 0;
-      for (const NodeId node : tree_.domains()[d].nodes)
+      for (const NodeId node : tree_.domains()[d].hosts)
         gpus += scheduler_.snapshot().spec(node).gpu_count;
       return gpus >= whole_gpus();
     });
@@ -104,7 +104,7 @@ class Search {
   std::int64_t room_of(std::size_t domain) const {
     std::int64_t free = 0;
     std::int64_t idle = 0;
-    for (const NodeId node : tree_.domains()[domain].nodes) {
+    for (const NodeId node : tree_.domains()[domain].hosts) {
       if (!may_use(node)) continue;
       const NodeState& state =
           scheduler_.snapshot().index().state(scheduler_.snapshot().state_id(node));
@@ -130,7 +130,7 @@ class Search {
 
   std::vector<NodeId> usable(std::size_t domain) const {
     std::vector<NodeId> nodes;
-    for (const NodeId node : tree_.domains()[domain].nodes)
+    for (const NodeId node : tree_.domains()[domain].hosts)
       if (may_use(node)) nodes.push_back(node);
     return nodes;
   }
@@ -145,6 +145,13 @@ class Search {
 };
 
 }  // namespace
+
+DomainTree domain_tree_of(const Snapshot& snapshot) {
+  std::vector<model::HostPath> paths;
+  for (NodeId node = 0; node < snapshot.size(); ++node)
+    paths.push_back({snapshot.spec(node).name, snapshot.spec(node).domains});
+  return DomainTree::of(paths);
+}
 
 Result<GangDecision> place_gang(Scheduler& scheduler, const DomainTree& tree, const Gang& gang,
                                 const std::vector<bool>* allowed) {

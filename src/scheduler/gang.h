@@ -13,10 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/domains.h"
 #include "scheduler/scheduler.h"
+#include "topology/domains.h"
 
 namespace aliquot::scheduler {
+
+using topology::DomainTree;
+
+// The tree that the nodes' own paths make; its hosts are NodeIds. Not changed with the snapshot.
+DomainTree domain_tree_of(const Snapshot& snapshot);
 
 struct GangMember {
   model::Request request;

@@ -30,7 +30,7 @@ std::vector<model::NodeSpec> racks() {
 
 TEST(Gang, StartsAllTogether) {
   Scheduler s = scheduler_of(racks());
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   const GangDecision d = *place_gang(s, tree, gang_of(4, 2));
   EXPECT_EQ(d.outcome, Outcome::kPlaced);
   EXPECT_EQ(nodes_of(d), (std::set<int>{0, 1, 2, 3}));
@@ -39,7 +39,7 @@ TEST(Gang, StartsAllTogether) {
 TEST(Gang, LeavesNoTraceWhenRefused) {
   Scheduler s = scheduler_of(racks());
   ASSERT_EQ(s.place(whole(1))->outcome, Outcome::kPlaced);
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   const std::uint64_t before = s.snapshot().digest();
   const GangDecision d = *place_gang(s, tree, gang_of(4, 2));
   EXPECT_EQ(d.outcome, Outcome::kNotNow);
@@ -50,7 +50,7 @@ TEST(Gang, LeavesNoTraceWhenRefused) {
 TEST(Gang, StaysInOneDomainOfTheLevelRequired) {
   Scheduler s = scheduler_of(racks());
   ASSERT_EQ(s.place(whole(2))->placement.node, 0);
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   Gang gang = gang_of(2, 2);
   gang.required_level = 2;
   const GangDecision d = *place_gang(s, tree, gang);
@@ -63,7 +63,7 @@ TEST(Gang, StaysInOneDomainOfTheLevelRequired) {
 TEST(Gang, WidensFromTheLevelPreferred) {
   Scheduler s = scheduler_of(racks());
   ASSERT_EQ(s.place(whole(2))->placement.node, 0);
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   Gang gang = gang_of(3, 2);
   gang.preferred_level = 2;
   const GangDecision d = *place_gang(s, tree, gang);
@@ -75,7 +75,7 @@ TEST(Gang, TakesTheFullestDomainThatHoldsIt) {
   Scheduler s = scheduler_of(racks());
   const std::vector<NodeId> b0{2};
   (void)s.place(*s.classify(whole(1)), b0);
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   Gang gang = gang_of(1, 2);
   gang.preferred_level = 2;
   EXPECT_EQ(nodes_of(*place_gang(s, tree, gang)), (std::set<int>{3}));
@@ -85,7 +85,7 @@ TEST(Gang, TouchesFewSubDomains) {
   Scheduler s = scheduler_of(racks());
   const std::vector<NodeId> a0{0};
   (void)s.place(*s.classify(whole(1)), a0);
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   Gang gang = gang_of(4, 1);
   gang.required_level = 1;
   gang.preferred_level = 1;
@@ -94,7 +94,7 @@ TEST(Gang, TouchesFewSubDomains) {
 
 TEST(Gang, SaysNeverWhenNoDomainIsLargeEnough) {
   Scheduler s = scheduler_of(racks());
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   Gang gang = gang_of(3, 2);
   gang.required_level = 2;
   const GangDecision d = *place_gang(s, tree, gang);
@@ -104,7 +104,7 @@ TEST(Gang, SaysNeverWhenNoDomainIsLargeEnough) {
 
 TEST(Gang, TwoGangsCannotHoldHalfOfEachOther) {
   Scheduler s = scheduler_of(racks());
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   EXPECT_EQ(place_gang(s, tree, gang_of(3, 2))->outcome, Outcome::kPlaced);
   EXPECT_EQ(place_gang(s, tree, gang_of(3, 2))->outcome, Outcome::kNotNow);
   // What the second did not take is there for others.
@@ -113,7 +113,7 @@ TEST(Gang, TwoGangsCannotHoldHalfOfEachOther) {
 
 TEST(Gang, RefusesALevelThatTheTreeDoesNotHave) {
   Scheduler s = scheduler_of(racks());
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   Gang gang = gang_of(1, 1);
   gang.required_level = 3;
   EXPECT_FALSE(place_gang(s, tree, gang));
@@ -121,7 +121,7 @@ TEST(Gang, RefusesALevelThatTheTreeDoesNotHave) {
 
 TEST(Domains, WithEqualNamesUnderDifferentParentsDiffer) {
   Scheduler s = scheduler_of({node_in("a", 1, {"x", "rack"}), node_in("b", 1, {"y", "rack"})});
-  const DomainTree tree(s.snapshot());
+  const DomainTree tree = domain_tree_of(s.snapshot());
   EXPECT_EQ(tree.at_level(2).size(), 2u);
 }
 

@@ -8,7 +8,7 @@ namespace aliquot::scheduler {
 
 Planner::Planner(Scheduler& scheduler, QueueBook book, PlannerOptions options)
     : scheduler_(&scheduler),
-      tree_(scheduler.snapshot()),
+      tree_(domain_tree_of(scheduler.snapshot())),
       book_(std::move(book)),
       options_(options) {}
 

@@ -114,7 +114,7 @@ class Operations {
   explicit Operations(std::string_view policy, std::uint64_t seed)
       : random_(seed),
         scheduler_(cluster(), std::move(*make_policy(policy, input()))),
-        tree_(scheduler_.snapshot()) {
+        tree_(domain_tree_of(scheduler_.snapshot())) {
     book_.nodes.resize(scheduler_.snapshot().size());
   }
 

@@ -1,13 +1,16 @@
-// Slurm's topology.conf, both kinds; see domains.h. Keys are read in any case, as Slurm does.
+// Keys are read in any case, as Slurm does.
+#include "topology/topology_conf.h"
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
-
-#include "topology/domains.h"
+#include <utility>
 
 namespace aliquot::topology {
 namespace {
+
+using model::HostPath;
 
 constexpr std::size_t kMostHosts = 200'000;
 

@@ -1,11 +1,12 @@
+#include "topology/topology_conf.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "topology/domains.h"
 
 namespace aliquot::topology {
 namespace {
 
+using model::HostPath;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
