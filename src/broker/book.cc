@@ -329,6 +329,7 @@ void Book::often() {
     entry.lease->check_images();
   }
   remove_finished();
+  audit_compute();
 }
 
 void Book::remove_finished() {

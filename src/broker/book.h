@@ -107,6 +107,8 @@ class Book {
                                const Lease* except) const;
   std::uint32_t guaranteed_cores(const Lease& lease, unsigned gpu,
                                  const GpuSettings& settings) const;
+  void audit_compute();
+  void answer_offence(const Compute::Offence& offence, const std::vector<ProbedUse>& uses);
   Status check_terms(const LeaseRequest& request, const std::vector<LeaseGpu>& gpus) const;
   Status check_compute(const Lease& lease, unsigned gpu, const gate::TenantTerms& terms) const;
 

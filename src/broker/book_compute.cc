@@ -1,6 +1,8 @@
 // Compute shares: what a lease and a GPU are promised of time, and how it is changed.
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <ctime>
 
 #include "broker/book.h"
 
@@ -145,6 +147,39 @@ Status Book::set_gpu(const GpuChange& change) {
   const Status set = compute_.set(*row);
   if (set) ++changes_;
   return set;
+}
+
+// Once a quarter of a second, of the GPUs that are in use. A driver that does not answer is asked
+// again the next time.
+void Book::audit_compute() {
+  for (const Compute::Question& question : compute_.questions()) {
+    if (!open_probes_.contains(question.driver) && !probe(question.driver)) continue;
+    const auto uses = open_probes_[question.driver].probe->use(question.gpu, question.after_us);
+    if (!uses) continue;
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const auto now_us = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+                        static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+    for (const Compute::Offence& offence : compute_.judge(question, *uses, now_us))
+      answer_offence(offence, *uses);
+  }
+}
+
+void Book::answer_offence(const Compute::Offence& offence, const std::vector<ProbedUse>& uses) {
+  Lease& lease = *leases_.at(offence.lease->name()).lease;
+  const std::string what = "lease " + lease.name() + ": work on GPU " +
+                           std::to_string(lease.gpu_index(offence.gpu)) +
+                           " does not come through its gate";
+  if (offence.first) options_.log.warning(what);
+  if (offence.action != OnBypass::kStop && offence.action != OnBypass::kEnd) return;
+  const bool end = offence.action == OnBypass::kEnd;
+  options_.log.warning(what +
+                       (end ? "; ended, as set for the GPU" : "; stopped, as set for the GPU"));
+  if (end) lease.end(wire::LeaseState::kEnded);
+  lease.send_signal(end ? SIGKILL : SIGSTOP);
+  std::vector<std::int32_t> pids;
+  for (const ProbedUse& use : uses) pids.push_back(use.pid);
+  for (const std::int32_t pid : lease.strangers_of_run(pids)) kill(pid, end ? SIGKILL : SIGSTOP);
 }
 
 }  // namespace aliquot::broker

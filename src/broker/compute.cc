@@ -109,7 +109,9 @@ void Compute::enter(Lease& lease) {
     seat.gpu = &gpu;
     seat.tenant = gpu.thread->with([&](ComputeGpu& compute, Nanoseconds now) {
       seat.looked_at = now;
-      return compute.add(now, files.grant().gpu[i], files.ledger(), i);
+      const std::size_t tenant = compute.add(now, files.grant().gpu[i], files.ledger(), i);
+      if ((files.table().offender_gpus >> i & 1) != 0) compute.mark_offender(tenant);
+      return tenant;
     });
     seats.push_back(seat);
   }
@@ -164,6 +166,9 @@ void Compute::add_compute(const Lease& lease, LeaseRow& row) {
       shown.windows = look.account.windows;
       shown.unused_grants = look.account.unused_grants;
       shown.false_reports = look.account.false_reports;
+      shown.bypasses = look.bypasses;
+      shown.bypass_ns = static_cast<std::uint64_t>(look.bypass_ns);
+      shown.offender = look.offender;
     });
     shown.busy = seat.busy;
   }

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "broker/compute_thread.h"
+#include "broker/gpu_probe.h"
 #include "broker/lease.h"
 #include "broker/requests.h"
 #include "common/result.h"
@@ -35,6 +37,25 @@ class Compute {
   // In force and written down when this returns ok.
   Status set(const GpuSettings& settings);
 
+  // What is to be asked of drivers: of the GPUs on which leases have processes.
+  struct Question {
+    std::string driver;
+    std::uint32_t gpu = 0;  // place on the machine
+    std::string uuid;
+    std::uint64_t after_us = 0;
+  };
+  std::vector<Question> questions() const;
+  // A lease whose work has passed its gate by, and what is to become of it.
+  struct Offence {
+    const Lease* lease = nullptr;
+    unsigned gpu = 0;  // of the lease
+    OnBypass action = OnBypass::kReport;
+    bool first = false;  // not found before
+  };
+  // Compares what the driver measured until `now_us` (since 1970) with what windows allowed.
+  std::vector<Offence> judge(const Question& question, const std::vector<ProbedUse>& uses,
+                             std::uint64_t now_us);
+
   // Fills in what is known of the lease's compute shares; `row` is the lease's own.
   void add_compute(const Lease& lease, LeaseRow& row);
   // Once a second: what was used lately.
@@ -45,6 +66,10 @@ class Compute {
     std::unique_ptr<ComputeThread> thread;
     unsigned leases = 0;
     double slowness = 1;
+    // The driver's sample period is not told: it is the least time between two samples.
+    std::uint64_t last_us = 0;
+    std::uint64_t period_us = 0;
+    unsigned periods_seen = 0;
   };
   // One lease on one GPU.
   struct Seat {
@@ -56,6 +81,9 @@ class Compute {
   };
 
   Gpu& gpu_of(const Lease& lease, unsigned gpu);
+  Gpu* gpu_called(const std::string& driver, const std::string& uuid);
+  std::optional<Offence> judge_seat(const Lease& lease, unsigned gpu,
+                                    const std::vector<ProbedUse>& uses, std::uint64_t now_us);
   static void tell_policy(const Lease& lease, unsigned gpu, wire::Policy policy);
   static gate::GpuTerms in_machine_time(gate::GpuTerms terms, double slowness);
 

@@ -40,7 +40,9 @@ gate::TenantTerms terms_of(const wire::GrantGpu& grant) {
 }
 
 ComputeGpu::ComputeGpu(const gate::GpuTerms& terms, double slowness)
-    : options_(gate::slowed({}, slowness)), arbiter_(terms, options_) {}
+    : options_(gate::slowed(gate::ArbiterOptions{}, slowness)),
+      arbiter_(terms, options_),
+      audit_(gate::slowed(gate::AuditOptions{}, slowness)) {}
 
 // Each change begins with a step, so that what was used until now is charged by the old rules.
 std::size_t ComputeGpu::add(Nanoseconds now, wire::GrantGpu& grant, wire::LedgerView ledger,
@@ -52,6 +54,7 @@ std::size_t ComputeGpu::add(Nanoseconds now, wire::GrantGpu& grant, wire::Ledger
   tenant = Tenant{.grant = &grant, .ledger = ledger, .gpu = gpu, .wakes_left = kMostWakes};
   tenant.number_offset = static_cast<std::uint32_t>(grant.window >> 32);
   arbiter_.set_holds_gpu(index, false);
+  audit_.forget(index);
   ++count_;
   return index;
 }
@@ -159,6 +162,10 @@ Nanoseconds ComputeGpu::step(Nanoseconds now) {
     tenant.grant->gate[kLastLook].store(static_cast<std::uint64_t>(now), std::memory_order_release);
     next = std::min(next, now + kSignOfLife);
   }
+  allowances_.clear();
+  for (std::size_t i = 0; i < arbiter_.slots(); ++i)
+    allowances_.push_back(arbiter_.account(i).allowed_ns);
+  audit_.note(now, allowances_);
   return next;
 }
 
@@ -172,12 +179,39 @@ void ComputeGpu::publish(std::size_t index) {
   if (window.open) wake_waiters(tenant.grant->window);
 }
 
+gate::Audit::Finding ComputeGpu::judge(std::size_t index, Nanoseconds end, Nanoseconds period,
+                                       double percent) {
+  const gate::Audit::Finding found = audit_.sample(index, end, period, percent);
+  if (found.excess_ns <= 0) return found;
+  const bool offender = tenants_[index].offender || found.offender;
+  add_bypass(index, found.excess_ns);
+  tenants_[index].offender = offender;
+  arbiter_.mark_offender(index, offender);
+  return found;
+}
+
+void ComputeGpu::add_bypass(std::size_t index, Nanoseconds used) {
+  Tenant& tenant = tenants_[index];
+  ++tenant.bypasses;
+  tenant.bypass_ns += used;
+  arbiter_.charge(index, used);
+  mark_offender(index);
+}
+
+void ComputeGpu::mark_offender(std::size_t index) {
+  tenants_[index].offender = true;
+  arbiter_.mark_offender(index, true);
+}
+
 ComputeGpu::Look ComputeGpu::look(Nanoseconds now, std::size_t tenant) const {
   return {.standing = arbiter_.standing(now, tenant),
           .account = arbiter_.account(tenant),
           .share = arbiter_.share(tenant),
           .lag = arbiter_.lag(tenant),
-          .banned_until = arbiter_.banned_until(tenant)};
+          .banned_until = arbiter_.banned_until(tenant),
+          .bypasses = tenants_[tenant].bypasses,
+          .bypass_ns = tenants_[tenant].bypass_ns,
+          .offender = tenants_[tenant].offender};
 }
 
 }  // namespace aliquot::broker

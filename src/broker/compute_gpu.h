@@ -2,7 +2,7 @@
 // report in their ledgers, has the Arbiter decide, and writes the windows into their grants.
 //
 // Leaves to others: when to step (compute_thread.h), which leases are on the GPU (compute.h), what
-// the driver measures (compute_audit.h). Time is an argument; nothing here waits. Everything read
+// the driver measures. Time is an argument; nothing here waits. Everything read
 // from a ledger is a claim: it is bounded, and no loop's length depends on it. One thread at a
 // time.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gate/arbiter.h"
+#include "gate/audit.h"
 #include "wire/grant.h"
 #include "wire/ledger.h"
 
@@ -48,16 +49,27 @@ class ComputeGpu {
   // Of leases with processes. Whoever bumps too often is left out for a while: muted_until().
   const std::vector<Demand>& demands() const { return demands_; }
 
+  // The driver had the lease's processes on the device for `percent` of the period that ended at
+  // `end`. What is more than its windows allowed is charged; an offender's debts are not forgiven.
+  gate::Audit::Finding judge(std::size_t tenant, Nanoseconds end, Nanoseconds period,
+                             double percent);
+  // Device time of work that had no window at all: charged, and its lease an offender.
+  void add_bypass(std::size_t tenant, Nanoseconds used);
+  void mark_offender(std::size_t tenant);
+
   struct Look {
     gate::Standing standing = gate::Standing::kIdle;
     gate::Account account;
     gate::Share share;
     Nanoseconds lag = 0;
     Nanoseconds banned_until = 0;
+    std::uint64_t bypasses = 0;
+    Nanoseconds bypass_ns = 0;
+    bool offender = false;
   };
   Look look(Nanoseconds now, std::size_t tenant) const;
   std::size_t tenants() const { return count_; }
-  gate::Arbiter& arbiter() { return arbiter_; }
+  bool has_processes(std::size_t tenant) const { return !tenants_[tenant].processes.empty(); }
 
  private:
   struct Process {
@@ -76,6 +88,9 @@ class ComputeGpu {
     std::uint32_t demand_seen = 0;
     double wakes_left = 0;
     bool published = false;
+    bool offender = false;
+    std::uint64_t bypasses = 0;
+    Nanoseconds bypass_ns = 0;
   };
 
   gate::TenantReport report_of(Tenant& tenant, Nanoseconds now);
@@ -84,7 +99,9 @@ class ComputeGpu {
 
   gate::ArbiterOptions options_;
   gate::Arbiter arbiter_;
-  std::vector<Tenant> tenants_;  // by the arbiter's slot
+  gate::Audit audit_;
+  std::vector<Nanoseconds> allowances_;  // of a step
+  std::vector<Tenant> tenants_;          // by the arbiter's slot
   std::vector<gate::TenantReport> reports_;
   std::vector<Demand> demands_;
   std::size_t count_ = 0;

@@ -240,5 +240,54 @@ TEST(ComputeGpu, FalseReportsDoNotPay) {
   EXPECT_GT(machine.percent(honest, since), 48);
 }
 
+// Runs for `duration` and judges each sample period as the broker does; findings of each process.
+std::vector<unsigned> run_judged(PlayedGpu& machine, Nanoseconds duration) {
+  constexpr Nanoseconds kPeriod = kSecond / 6;
+  std::vector<unsigned> found(machine.processes.size());
+  for (const Nanoseconds end = machine.now + duration; machine.now < end;) {
+    machine.measure();
+    machine.run(kPeriod);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const PlayedProcess& process = *machine.processes[i];
+      const double percent = 100.0 * static_cast<double>(process.ran) / kPeriod;
+      found[i] +=
+          machine.gpu->judge(process.tenant, machine.now, kPeriod, percent).offender ? 1 : 0;
+    }
+  }
+  return found;
+}
+
+TEST(ComputeGpu, WorkThatIgnoresTheGateIsFoundWithinTwoSamples) {
+  PlayedGpu machine;
+  machine.add(5000);
+  PlayedProcess& cheat = machine.add(1000);
+  machine.run(kSecond);
+  cheat.ignores_gate = true;
+  cheat.depth = 8;
+  EXPECT_GE(run_judged(machine, kSecond / 3 + 1)[1], 1u);
+  EXPECT_TRUE(machine.gpu->look(machine.now, cheat.tenant).offender);
+  EXPECT_GT(machine.gpu->look(machine.now, cheat.tenant).bypass_ns, 50 * kMs);
+}
+
+TEST(ComputeGpu, HonestTenantsAreNeverCalledOffenders) {
+  PlayedGpu machine;
+  machine.add(2000);
+  machine.add(3000, 5 * kMs);
+  machine.add(0, 50 * kUs);
+  EXPECT_EQ(run_judged(machine, 10 * kSecond), (std::vector<unsigned>{0, 0, 0}));
+}
+
+TEST(ComputeGpu, AnOffenderPaysItsDebtInFull) {
+  PlayedGpu machine;
+  PlayedProcess& honest = machine.add(5000);
+  PlayedProcess& offender = machine.add(5000);
+  machine.run(kSecond);
+  machine.gpu->add_bypass(offender.tenant, 4 * kSecond);  // forgiven to others: all above 500 ms
+  const Nanoseconds since = machine.measure();
+  machine.run(3 * kSecond);
+  EXPECT_GT(machine.percent(honest, since), 98);
+  EXPECT_EQ(machine.gpu->look(machine.now, offender.tenant).account.forgiven_ns, 0);
+}
+
 }  // namespace
 }  // namespace aliquot::broker

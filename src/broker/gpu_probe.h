@@ -28,11 +28,23 @@ struct ProbedGpu {
   std::vector<ProbedProcess> processes;
 };
 
+// How much of a sample period a process had the GPU for, as the driver says.
+struct ProbedUse {
+  std::int32_t pid = 0;
+  std::uint64_t at_us = 0;  // end of the period; microseconds since 1970
+  double percent = 0;
+};
+
 class GpuProbe {
  public:
   virtual ~GpuProbe() = default;
   // All GPUs in PCI order.
   virtual Result<std::vector<ProbedGpu>> gpus() = 0;
+  // The newest sample of each process after `after_us`, by the GPU's place in gpus(). Empty: none,
+  // or the driver does not tell.
+  virtual Result<std::vector<ProbedUse>> use(std::uint32_t /*gpu*/, std::uint64_t /*after_us*/) {
+    return std::vector<ProbedUse>{};
+  }
   // Whether other users of this machine see the same GPUs: then one broker at a time may share one.
   virtual bool is_machine_wide() const { return false; }
 };

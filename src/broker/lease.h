@@ -97,6 +97,9 @@ class Lease {
   const LeaseFiles& files() const { return files_; }
   LeaseGrant as_granted() const;
   LeaseRow row() const;
+  bool has_process(std::int32_t pid) const;
+  // To every attached process; those that are gone are none.
+  void send_signal(int number) const;
   // Processes that belong to the run but never attached, of those given.
   std::vector<std::int32_t> strangers_of_run(const std::vector<std::int32_t>& pids) const;
 

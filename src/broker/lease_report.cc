@@ -1,4 +1,7 @@
 // What a lease tells about itself. Everything from the ledger is a claim of the tenant: clamped.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "broker/lease.h"
@@ -77,12 +80,20 @@ LeaseRow Lease::row() const {
   return row;
 }
 
+bool Lease::has_process(std::int32_t pid) const {
+  return std::ranges::any_of(slot_of_, [&](const auto& known) { return known.first.pid == pid; });
+}
+
+void Lease::send_signal(int number) const {
+  for (const auto& [identity, slot] : slot_of_)
+    if (slot_pidfd_[slot])
+      syscall(SYS_pidfd_send_signal, slot_pidfd_[slot].get(), number, nullptr, 0);
+}
+
 std::vector<std::int32_t> Lease::strangers_of_run(const std::vector<std::int32_t>& pids) const {
   std::vector<std::int32_t> strangers;
   for (const std::int32_t pid : pids) {
-    const bool attached =
-        std::ranges::any_of(slot_of_, [&](const auto& known) { return known.first.pid == pid; });
-    if (!attached && belongs(pid) != Belongs::kNo) strangers.push_back(pid);
+    if (!has_process(pid) && belongs(pid) != Belongs::kNo) strangers.push_back(pid);
   }
   return strangers;
 }

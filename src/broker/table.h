@@ -59,9 +59,10 @@ struct Table {
   char cgroup[512];
   std::uint32_t gpu_index[wire::kMaxGpus];  // on the machine, PCI order
   TableTotals totals[wire::kMaxGpus];
-  std::uint32_t held;       // 1: lives until it is released, whoever runs in it
-  std::uint32_t owner_uid;  // who besides root may join and change it
-  std::uint64_t reserved0[3];
+  std::uint32_t held;           // 1: lives until it is released, whoever runs in it
+  std::uint32_t owner_uid;      // who besides root may join and change it
+  std::uint64_t offender_gpus;  // bit i: work on GPU i of the lease has passed its gate by
+  std::uint64_t reserved0[2];
   TableEntry runner[kMaxRunners];
   TableEntry slot[wire::kMaxSlots];  // the first slot_count are meant
 };

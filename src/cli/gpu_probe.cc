@@ -46,6 +46,16 @@ Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
   return probed;
 }
 
+Result<std::vector<broker::ProbedUse>> NvmlGpuProbe::use(std::uint32_t gpu,
+                                                         std::uint64_t after_us) {
+  const auto samples = nvml_->use(gpu, after_us);
+  if (!samples) return samples.error();
+  std::vector<broker::ProbedUse> use;
+  for (const inventory::NvmlUse& sample : *samples)
+    use.push_back({sample.pid, sample.at_us, static_cast<double>(sample.percent)});
+  return use;
+}
+
 Result<std::unique_ptr<broker::GpuProbe>> DriverProbeSource::open(const std::string& name) {
   const auto driver = inventory::driver_called(name, driver_question(""));
   if (!driver) return driver.error();

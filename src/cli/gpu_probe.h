@@ -31,6 +31,7 @@ class NvmlGpuProbe final : public broker::GpuProbe {
       : nvml_(std::move(nvml)), facts_(std::move(facts)) {}
 
   Result<std::vector<broker::ProbedGpu>> gpus() override;
+  Result<std::vector<broker::ProbedUse>> use(std::uint32_t gpu, std::uint64_t after_us) override;
   bool is_machine_wide() const override { return facts_.context_bytes.empty(); }
 
  private:

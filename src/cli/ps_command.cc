@@ -133,7 +133,7 @@ std::string unaccounted_text(const std::vector<LeaseRow>& leases) {
 }
 
 std::string lease_json(const std::vector<LeaseRow>& leases,
-                       const std::vector<broker::BypassRow>& bypasses) {
+                       const std::vector<broker::BypassRow>& bypasses, int indent) {
   Json rows = Json::array();
   for (const LeaseRow& lease : leases) rows.append(row_json(lease));
   Json past = Json::array();
@@ -143,7 +143,7 @@ std::string lease_json(const std::vector<LeaseRow>& leases,
                     .set("pid", std::int64_t{row.pid})
                     .set("gpu", std::int64_t{row.index})
                     .set("bytes", row.bytes));
-  return Json::object().set("leases", rows).set("bypasses", past).dump(2);
+  return Json::object().set("leases", rows).set("bypasses", past).dump(indent);
 }
 
 void add_ps_command(CLI::App& app, Invocation& invocation) {

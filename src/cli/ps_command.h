@@ -19,6 +19,6 @@ std::string unaccounted_text(const std::vector<broker::LeaseRow>& leases);
 
 // docs/formats/cli_json.md
 std::string lease_json(const std::vector<broker::LeaseRow>& leases,
-                       const std::vector<broker::BypassRow>& bypasses);
+                       const std::vector<broker::BypassRow>& bypasses, int indent = 2);
 
 }  // namespace aliquot::cli

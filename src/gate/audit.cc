@@ -5,6 +5,15 @@
 
 namespace aliquot::gate {
 
+AuditOptions slowed(AuditOptions options, double factor) {
+  const auto times = [factor](Nanoseconds& time) {
+    time = static_cast<Nanoseconds>(static_cast<double>(time) * factor);
+  };
+  times(options.spacing);
+  times(options.memory);
+  return options;
+}
+
 void Audit::note(Nanoseconds now, std::span<const Nanoseconds> allowed) {
   if (!history_.empty() && now - history_.back().time < options_.spacing) return;
   history_.push_back({now, {allowed.begin(), allowed.end()}});

@@ -24,6 +24,9 @@ struct AuditOptions {
   double flagrant_percent = 25;  // in a single one
 };
 
+// For a machine slowed by `factor` (10: a tenth of the speed).
+AuditOptions slowed(AuditOptions options, double factor);
+
 class Audit {
  public:
   explicit Audit(const AuditOptions& options = {}) : options_(options) {}

@@ -100,6 +100,7 @@ class DriverNvml final : public Nvml {
   Result<std::vector<NvmlGpu>> gpus() override;
   Result<NvmlState> state(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
+  Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
   Result<NvmlMig> mig(unsigned gpu) override {
@@ -321,6 +322,30 @@ Result<HealthReading> DriverNvml::health(unsigned gpu) {
         reading.nvlink_errors = reading.nvlink_errors.value_or(0) + *errors;
   }
   return reading;
+}
+
+Result<std::vector<NvmlUse>> DriverNvml::use(unsigned gpu, std::uint64_t after_us) {
+  const auto handle = device(gpu);
+  if (!handle) return handle.error();
+  constexpr Id kId = Id::nvmlDeviceGetProcessUtilization;
+  std::vector<nvmlProcessUtilizationSample_t> samples(64);
+  auto count = static_cast<unsigned>(samples.size());
+  nvmlReturn_t result = library_.call<kId>(*handle, samples.data(), &count, after_us);
+  if (result == NVML_ERROR_INSUFFICIENT_SIZE) {
+    samples.resize(count + 16);  // some may come between the two questions
+    count = static_cast<unsigned>(samples.size());
+    result = library_.call<kId>(*handle, samples.data(), &count, after_us);
+  }
+  std::vector<NvmlUse> use;
+  // Nobody ran; or this driver does not tell.
+  if (result == NVML_ERROR_NOT_FOUND || result == NVML_ERROR_NOT_SUPPORTED ||
+      result == NVML_ERROR_FUNCTION_NOT_FOUND)
+    return use;
+  if (result != NVML_SUCCESS) return library_.error(kId, result);
+  for (unsigned i = 0; i < count && i < samples.size(); ++i)
+    use.push_back(
+        {static_cast<std::int32_t>(samples[i].pid), samples[i].timestamp_us, samples[i].sm});
+  return use;
 }
 
 Result<model::LinkKind> DriverNvml::path(unsigned gpu, unsigned other) {

@@ -90,6 +90,16 @@ Result<HealthReading> FakeNvml::health(unsigned gpu) {
   return health_answers[gpu];
 }
 
+Result<std::vector<NvmlUse>> FakeNvml::use(unsigned gpu, std::uint64_t after_us) {
+  if (fault) return *fault;
+  if (gpu >= gpu_answers.size()) return no_such_gpu(gpu);
+  std::vector<NvmlUse> use;
+  if (gpu < use_answers.size())
+    for (const NvmlUse& sample : use_answers[gpu])
+      if (sample.at_us > after_us) use.push_back(sample);
+  return use;
+}
+
 Result<model::LinkKind> FakeNvml::path(unsigned gpu, unsigned other) {
   if (fault) return *fault;
   if (gpu >= path_answers.size() || other >= path_answers[gpu].size())
