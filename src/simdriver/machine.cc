@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <system_error>
 
@@ -70,8 +72,14 @@ Status install_library(const fs::path& source, const fs::path& to, const std::st
   return {};
 }
 
-// Half of what the host has free: simulated memory never makes the host run out.
+// Half of what the host has free, or what ALIQUOT_SIM_HOST_BYTES says: simulated memory never makes
+// the host run out.
 std::uint64_t host_budget_bytes() {
+  if (const char* text = std::getenv("ALIQUOT_SIM_HOST_BYTES")) {
+    std::uint64_t bytes = 0;
+    const char* end = text + std::strlen(text);
+    if (std::from_chars(text, end, bytes).ptr == end && end != text) return bytes;
+  }
   constexpr std::uint64_t kFallback = 1ull << 30;
   std::ifstream info("/proc/meminfo");
   std::string key;

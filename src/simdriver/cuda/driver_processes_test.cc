@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <thread>
@@ -261,10 +262,13 @@ TEST_F(Processes, WaitForEachOthersEvents) {
   EXPECT_EQ(wait_for(recorder), 0);
 }
 
+// ALIQUOT_KILLS: how many (200).
 TEST_F(Processes, SurviveNothingButTheirOwnKills) {
   const std::uint64_t before = free_bytes();
+  const char* wish = std::getenv("ALIQUOT_KILLS");
+  const int kills = wish == nullptr ? 200 : std::atoi(wish);
   std::mt19937 random(7);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < kills; ++round) {
     const pid_t child = spawn([&] {
       if (start_driver() != 0) return 1;
       board_->step = 1;

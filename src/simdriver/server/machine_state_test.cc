@@ -239,6 +239,7 @@ TEST_F(MachineStateTest, SurvivesAnyBytesInAClientsPage) {
     }
     hostile.client->tail = static_cast<std::uint32_t>(random() % (2 * kRingSlots));
     step(1'000'000'000);
+    machine_->publish();
     [[maybe_unused]] const auto look = machine_->next_look();
     EXPECT_EQ(right.server->done[0], 1u) << "round " << round;
     machine_->end_session(hostile_owner.id);
