@@ -135,70 +135,71 @@ struct NvmlMig {
   std::vector<NvmlMigInstance> instances;  // GPU instances, by id
   std::vector<NvmlMigInstance> compute_instances;  // by GPU instance and id
   bool operator==(const NvmlMig&) const = default;
+};
 
-  // The newest sample of a process: how much of one sample period it had the GPU for.
-  struct NvmlUse {
-    std::int32_t pid = 0;
-    std::uint64_t at_us = 0;  // end of the period; microseconds since 1970
-    unsigned percent = 0;
-    bool operator==(const NvmlUse&) const = default;
-  };
+// The newest sample of a process: how much of one sample period it had the GPU for.
+struct NvmlUse {
+  std::int32_t pid = 0;
+  std::uint64_t at_us = 0;  // end of the period; microseconds since 1970
+  unsigned percent = 0;
+  bool operator==(const NvmlUse&) const = default;
+};
 
-  struct NvmlEvent {
-    unsigned gpu = 0;
-    unsigned xid = 0;
-    bool operator==(const NvmlEvent&) const = default;
-  };
+struct NvmlEvent {
+  unsigned gpu = 0;
+  unsigned xid = 0;
+  bool operator==(const NvmlEvent&) const = default;
+};
 
-  // GPUs are named by their index, which counts from 0 in PCI order.
-  class Nvml {
-   public:
-    virtual ~Nvml() = default;
-    virtual Result<NvmlSystem> system() = 0;
-    virtual Result<std::vector<NvmlGpu>> gpus() = 0;
-    virtual Result<NvmlState> state(unsigned gpu) = 0;
-    // What a probe of the GPU's health finds. A GPU that is lost is a reading, not an error.
-    virtual Result<HealthReading> health(unsigned gpu) = 0;
-    // Of processes that had the GPU in a sample period that ended after `after_us`.
-    virtual Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) = 0;
-    // How near two GPUs are on PCIe: kPix .. kSys.
-    virtual Result<model::LinkKind> path(unsigned gpu, unsigned other) = 0;
-    // Every link that the GPU has; empty where it has no NVLink.
-    virtual Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) = 0;
-    virtual Result<NvmlMig> mig(unsigned gpu) = 0;
-    // The next XID of any GPU; nullopt when none came in time.
-    virtual Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) = 0;
-  };
+// GPUs are named by their index, which counts from 0 in PCI order.
+class Nvml {
+ public:
+  virtual ~Nvml() = default;
+  virtual Result<NvmlSystem> system() = 0;
+  virtual Result<std::vector<NvmlGpu>> gpus() = 0;
+  virtual Result<NvmlState> state(unsigned gpu) = 0;
+  // What a probe of the GPU's health finds. A GPU that is lost is a reading, not an error.
+  virtual Result<HealthReading> health(unsigned gpu) = 0;
+  // Of processes that had the GPU in a sample period that ended after `after_us`.
+  virtual Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) = 0;
+  // How near two GPUs are on PCIe: kPix .. kSys.
+  virtual Result<model::LinkKind> path(unsigned gpu, unsigned other) = 0;
+  // Every link that the GPU has; empty where it has no NVLink.
+  virtual Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) = 0;
+  virtual Result<NvmlMig> mig(unsigned gpu) = 0;
+  // The next XID of any GPU; nullopt when none came in time.
+  virtual Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) = 0;
+};
 
-  // Loads the library (absolute path) and initialises it; shut down when destroyed.
-  Result<std::unique_ptr<Nvml>> open_nvml(const std::filesystem::path& libnvidia_ml);
+// Loads the library (absolute path) and initialises it; shut down when destroyed.
+Result<std::unique_ptr<Nvml>> open_nvml(const std::filesystem::path& libnvidia_ml);
 
-  // GPU-to-GPU part of what `nvidia-smi topo -m` shows: NVLinks where there are any, else the path.
-  Result<model::NodeTopology> topology_from(Nvml& nvml);
+// GPU-to-GPU part of what `nvidia-smi topo -m` shows: NVLinks where there are any, else the path.
+Result<model::NodeTopology> topology_from(Nvml& nvml);
 
-  // The in-memory twin: answers what it was given. An index past its GPUs is kNotFound.
-  class FakeNvml final : public Nvml {
-   public:
-    NvmlSystem system_answer{"580.65.06", "13.580.65.06", 13000};
-    std::vector<NvmlGpu> gpu_answers;
-    std::vector<NvmlState> state_answers;                    // beside gpu_answers
-    std::vector<HealthReading> health_answers;               // beside gpu_answers; may be empty
-    std::vector<std::vector<model::LinkKind>> path_answers;  // [gpu][other]
-    std::vector<std::vector<NvmlNvlink>> nvlink_answers;     // beside gpu_answers; may be empty
-    std::vector<NvmlMig> mig_answers;                        // the same
-    std::vector<std::vector<NvmlUse>> use_answers;           // beside gpu_answers; may be empty
-    std::vector<NvmlEvent> events;                           // given out once, first to last
-    std::optional<Error> fault;                              // every call fails with it
+// The in-memory twin: answers what it was given. An index past its GPUs is kNotFound.
+class FakeNvml final : public Nvml {
+ public:
+  NvmlSystem system_answer{"580.65.06", "13.580.65.06", 13000};
+  std::vector<NvmlGpu> gpu_answers;
+  std::vector<NvmlState> state_answers;                    // beside gpu_answers
+  std::vector<HealthReading> health_answers;               // beside gpu_answers; may be empty
+  std::vector<std::vector<model::LinkKind>> path_answers;  // [gpu][other]
+  std::vector<std::vector<NvmlNvlink>> nvlink_answers;     // beside gpu_answers; may be empty
+  std::vector<NvmlMig> mig_answers;                        // the same
+  std::vector<std::vector<NvmlUse>> use_answers;           // beside gpu_answers; may be empty
+  std::vector<NvmlEvent> events;                           // given out once, first to last
+  std::optional<Error> fault;                              // every call fails with it
 
-    Result<NvmlSystem> system() override;
-    Result<std::vector<NvmlGpu>> gpus() override;
-    Result<NvmlState> state(unsigned gpu) override;
-    Result<HealthReading> health(unsigned gpu) override;
-    Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;
-    Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
-    Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
-    Result<NvmlMig> mig(unsigned gpu) override;
-    Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
-  };
+  Result<NvmlSystem> system() override;
+  Result<std::vector<NvmlGpu>> gpus() override;
+  Result<NvmlState> state(unsigned gpu) override;
+  Result<HealthReading> health(unsigned gpu) override;
+  Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;
+  Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
+  Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
+  Result<NvmlMig> mig(unsigned gpu) override;
+  Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
+};
 
 }  // namespace aliquot::inventory
