@@ -12,7 +12,7 @@ namespace aliquot::cli {
 namespace {
 
 struct BurnOptions {
-  std::string sim, memory, chunk = "64MiB";
+  std::string sim, memory, chunk = "64MiB", mix;
   double kernel_us = 0;
   double seconds = 0;
   BurnRequest request;
@@ -45,6 +45,12 @@ Status run_burn(BurnOptions& options, std::ostream& out) {
   options.request.chunk_bytes = *chunk;
   options.request.kernel = static_cast<Nanoseconds>(options.kernel_us * kMicrosecond);
   options.request.duration = static_cast<Nanoseconds>(options.seconds * kSecond);
+  if (options.request.depth > 0) {
+    const auto mix =
+        parse_mix(options.mix.empty() ? std::to_string(options.kernel_us) + "us" : options.mix);
+    if (!mix) return mix.error();
+    options.request.mix = *mix;
+  }
   const auto library = libcuda(options.sim);
   if (!library) return library.error();
   options.request.libcuda = library->string();
@@ -76,6 +82,14 @@ void add_burn_command(CLI::App& app, Invocation& invocation) {
   burn->add_option("--chunk", options->chunk, "In allocations of")->capture_default_str();
   burn->add_option("--kernel-us", options->kernel_us, "Launch kernels of so many microseconds")
       ->check(CLI::Range(0.0, 1e7));
+  CLI::Option* mix = burn->add_option("--kernels", options->mix,
+                                      "Kernels of several lengths: 50us:0.7,5ms:0.3, pareto:300us")
+                         ->type_name("MIX");
+  CLI::Option* depth = burn->add_option("--depth", options->request.depth,
+                                        "Keep so many launches queued on each stream")
+                           ->check(CLI::Range(1, 10000));
+  mix->needs(depth);
+  burn->add_option("--seed", options->request.seed, "Of what is drawn")->capture_default_str();
   burn->add_option("--streams", options->request.streams, "On so many streams")
       ->check(CLI::Range(1, 128))
       ->capture_default_str();

@@ -63,6 +63,7 @@ struct ProcessTelemetry {
   std::int32_t pid;
   ProcessUse use;
   std::uint64_t used_bytes;
+  std::int64_t busy_ns;  // of contexts that it still has: a kernel of theirs ran
 };
 
 enum class SampleKind : std::uint32_t { kGpu, kMemory, kProcesses };

@@ -35,18 +35,21 @@ std::int64_t epoch_us(const MachineState& machine, Nanoseconds at) {
   return kOffset + machine.clock().host_time(at) / 1000;
 }
 
-std::vector<ProcessTelemetry> processes_on(Call& call, const Device& gpu) {
+std::vector<ProcessTelemetry> processes_on(Call& call, const Device& gpu, Nanoseconds now) {
   // A program may hold several connections; it is one process.
-  std::map<std::int32_t, std::uint64_t> bytes;
+  std::map<std::int32_t, ProcessTelemetry> by_pid;
   for (const auto& [id, held] : gpu.books.holders()) {
     const auto session = call.machine.sessions().find(id);
     if (session == call.machine.sessions().end()) continue;
-    for (const std::uint64_t part : held) bytes[session->second->pid] += part;
+    ProcessTelemetry& process = by_pid[session->second->pid];
+    for (const std::uint64_t part : held) process.used_bytes += part;
+    for (const ContextKey context : session->second->contexts)
+      process.busy_ns += gpu.timeline.busy(context, now);
   }
   std::vector<ProcessTelemetry> all;
-  for (const auto& [pid, used] : bytes)
-    if (used > 0 && all.size() < kMostProcessesTold)
-      all.push_back({pid, ProcessUse::kCompute, used});
+  for (const auto& [pid, process] : by_pid)
+    if (process.used_bytes > 0 && all.size() < kMostProcessesTold)
+      all.push_back({pid, ProcessUse::kCompute, process.used_bytes, process.busy_ns});
   return all;
 }
 
@@ -69,7 +72,7 @@ std::int32_t gpu_now(Call& call) {
   const engine::Engine& engine = gpu->timeline.engine();
   // The last few periods are enough to hold the newest sample that can be seen.
   const Nanoseconds since = now - 4 * engine.spec().sample_period - engine.spec().sample_lag;
-  const std::vector<ProcessTelemetry> processes = processes_on(call, *gpu);
+  const std::vector<ProcessTelemetry> processes = processes_on(call, *gpu, now);
   GpuTelemetry figures{};
   call.machine.board().fill(request.gpu, figures);
   figures.now_ns = now - call.machine.started();

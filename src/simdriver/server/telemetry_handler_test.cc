@@ -56,6 +56,7 @@ TEST_F(TelemetryHandler, TellsMemoryAndTheProcessThatHoldsIt) {
   const auto process = reply_at<ProcessTelemetry>(sizeof(GpuTelemetry));
   EXPECT_EQ(process.pid, 4711);
   EXPECT_EQ(process.used_bytes, 4u << 20);
+  EXPECT_EQ(process.busy_ns, 0);
   ASSERT_EQ(ask(TelemetryOp::kGpu, TelemetryRequest{0}), NVML_SUCCESS);
   EXPECT_EQ(reply_at<GpuTelemetry>().process_count, 0u);
 }

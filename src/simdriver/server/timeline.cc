@@ -318,6 +318,11 @@ std::optional<Nanoseconds> Timeline::next_event() const {
 
 bool Timeline::idle() const { return impl_->active.empty(); }
 
+Nanoseconds Timeline::busy(ContextKey context, Nanoseconds now) const {
+  const auto found = impl_->contexts.find(context);
+  return found == impl_->contexts.end() ? 0 : impl_->engine.busy(found->second.id, now);
+}
+
 const engine::Engine& Timeline::engine() const { return impl_->engine; }
 engine::Engine& Timeline::engine() { return impl_->engine; }
 

@@ -59,6 +59,8 @@ class Timeline {
   // When something happens next, if nothing else comes.
   std::optional<Nanoseconds> next_event() const;
   bool idle() const;
+  // Device time up to `now` in which the context had a kernel running; 0: it is not of this GPU.
+  Nanoseconds busy(ContextKey context, Nanoseconds now) const;
 
   // For telemetry: utilisation, samples, XIDs.
   const engine::Engine& engine() const;
