@@ -1,0 +1,277 @@
+#include "cli/share_cells.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "cli/surroundings.h"
+#include "simdriver/device_use.h"
+
+namespace aliquot::cli {
+namespace {
+
+// Above this a sleeper's lateness, not the gate, makes the figures (docs/adr/0050).
+constexpr Nanoseconds kLateHost = 300 * kMicrosecond;
+constexpr Nanoseconds kWarmUp = 1 * kSecond;
+constexpr Nanoseconds kStartPatience = 60 * kSecond;
+constexpr Nanoseconds kEndPatience = 10 * kSecond;
+
+void sleep_for(Nanoseconds time) {
+  const timespec span{time / kSecond, time % kSecond};
+  nanosleep(&span, nullptr);
+}
+
+// How late this host wakes a thread that sleeps for a millisecond.
+class WakeLatency {
+ public:
+  WakeLatency() : thread_([this] { run(); }) {}
+  ~WakeLatency() { end(); }
+  WakeLatency(const WakeLatency&) = delete;
+  WakeLatency& operator=(const WakeLatency&) = delete;
+
+  // Nanoseconds, 99th percentile.
+  Nanoseconds end() {
+    stopped_ = true;
+    if (thread_.joinable()) thread_.join();
+    if (late_.empty()) return 0;
+    const auto at = late_.begin() + static_cast<std::ptrdiff_t>(late_.size() * 99 / 100);
+    std::ranges::nth_element(late_, at);
+    return *at;
+  }
+
+ private:
+  void run() {
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    const MonotonicClock clock;
+    while (!stopped_) {
+      const Nanoseconds due = clock.now() + kMillisecond;
+      sleep_for(kMillisecond);
+      late_.push_back(clock.now() - due);
+    }
+  }
+
+  std::atomic<bool> stopped_{false};
+  std::vector<Nanoseconds> late_;
+  std::thread thread_;
+};
+
+// The tenants' commands, ended and waited for when this goes.
+class Commands {
+ public:
+  Commands() = default;
+  ~Commands() {
+    for (const pid_t pid : pids_) kill(pid, SIGTERM);
+    const MonotonicClock clock;
+    const Nanoseconds deadline = clock.now() + kEndPatience;
+    for (const pid_t pid : pids_) {
+      while (waitpid(pid, nullptr, WNOHANG) == 0) {
+        if (clock.now() > deadline) kill(pid, SIGKILL);
+        sleep_for(5 * kMillisecond);
+      }
+    }
+  }
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  Status start(const std::vector<std::string>& words) {
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t pid = 0;
+    const int error =
+        posix_spawn(&pid, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (error != 0) return Error{Errc::kInternal, "start " + words[0] + ": " + std::strerror(error)};
+    pids_.push_back(pid);
+    return {};
+  }
+  // Whether one has ended although nobody asked it to.
+  bool any_ended() {
+    return std::ranges::any_of(pids_, [](pid_t pid) {
+      siginfo_t info{};
+      return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+             info.si_pid != 0;
+    });
+  }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+std::string lease_name(std::size_t tenant) {
+  return fmt::format("bench-{}-{}", ::getpid(), tenant);
+}
+
+// The processes of a tenant that the device knows; fewer than `wanted`: not yet.
+std::vector<std::int32_t> processes_of(broker::Client& broker, std::size_t tenant,
+                                       const simdriver::DeviceUse& use) {
+  std::vector<std::int32_t> pids;
+  const auto row = broker.get_lease(lease_name(tenant));
+  if (!row) return pids;
+  for (const broker::ProcessRow& process : row->rows) {
+    const auto found = use.of.find(process.pid);
+    if (found != use.of.end() && found->second > 0) pids.push_back(process.pid);
+  }
+  return pids;
+}
+
+// Everybody has had the device once: from then on all compete.
+Result<std::vector<std::vector<std::int32_t>>> wait_for_all(const CellMachine& where,
+                                                            const replay::GateCell& cell,
+                                                            Commands& commands) {
+  auto broker = broker_client();
+  if (!broker) return broker.error();
+  const MonotonicClock clock;
+  const Nanoseconds deadline = clock.now() + kStartPatience;
+  while (clock.now() < deadline) {
+    const auto use = simdriver::device_use(where.machine, where.gpu);
+    if (!use) return use.error();
+    std::vector<std::vector<std::int32_t>> all;
+    bool complete = true;
+    for (std::size_t i = 0; i < cell.tenants; ++i) {
+      all.push_back(processes_of(*broker, i, *use));
+      complete = complete && all.back().size() == static_cast<std::size_t>(cell.specs[i].processes);
+    }
+    if (complete) return all;
+    if (commands.any_ended())
+      return Error{Errc::kUnavailable, "cell " + cell.name + ": a tenant ended too early"};
+    sleep_for(20 * kMillisecond);
+  }
+  return Error{Errc::kUnavailable, "cell " + cell.name + ": its tenants did not all begin in time"};
+}
+
+Status start_tenants(const std::filesystem::path& program, const CellMachine& where,
+                     const replay::GateCell& cell, double seconds, Commands& commands) {
+  for (std::size_t i = 0; i < cell.tenants; ++i) {
+    const replay::TwinTenant& tenant = cell.specs[i];
+    const std::vector<std::string> load = load_of(tenant, seconds, static_cast<unsigned>(i) + 1);
+    for (int process = 0; process < tenant.processes; ++process) {
+      std::vector<std::string> words{program.string(), "run", "-q"};
+      if (process == 0) {
+        for (const std::string& word :
+             {std::string("--sim"), where.machine.name, std::string("--name"), lease_name(i),
+              std::string("--gpu"), std::to_string(where.gpu), std::string("--memory"),
+              std::string("2GiB"), std::string("--cores"), fmt::format("{}", cell.shares[i])})
+          words.push_back(word);
+      } else {
+        words.insert(words.end(), {"--lease", lease_name(i)});
+      }
+      words.insert(words.end(), {"--", program.string(), "burn"});
+      words.insert(words.end(), load.begin(), load.end());
+      if (const Status started = commands.start(words); !started) return started;
+      // The second process joins a lease that the first one makes.
+      if (process + 1 < tenant.processes) sleep_for(500 * kMillisecond);
+    }
+  }
+  return {};
+}
+
+double percent_of(Nanoseconds part, Nanoseconds whole) {
+  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace
+
+std::vector<std::string> real_time_cells() {
+  return {"n2-even/k50us/d64/plain",     "n2-30-70/k500us/d64/plain",
+          "n2-30-70/k5ms/d4/plain",      "n2-5-95/k500us/d64/plain",
+          "n2-30-70/k50ms/d4/plain",     "n2-even/kmix5us/d64/plain",
+          "n2-30-70/kpareto/d64/plain",  "n2-even/khetero/d64/plain",
+          "n4-even/k500us/d64/plain",    "n4-skewed/k500us/d1000/plain",
+          "n4-even/k5ms/d64/processes2", "n4-skewed/kmix50us/d64/streams4"};
+}
+
+std::vector<std::string> slow_motion_cells() {
+  std::vector<std::string> cells = real_time_cells();
+  const std::vector<std::string> more = {
+      "n2-even/k5us/d1000/plain",     "n2-5-95/k5ms/d64/plain",
+      "n2-30-70/khetero/d1000/plain", "n2-even/k500us/d64/streams4",
+      "n4-skewed/k50us/d64/plain",    "n4-skewed/k50ms/d4/plain",
+      "n4-even/kpareto/d1000/plain",  "n4-even/khetero/d64/processes2",
+      "n8-even/k500us/d64/plain",     "n8-skewed/k5ms/d64/plain",
+      "n8-skewed/kmix50us/d4/plain",  "n16-even/k500us/d64/plain"};
+  cells.insert(cells.end(), more.begin(), more.end());
+  return cells;
+}
+
+Result<replay::GateCell> cell_called(std::string_view name) {
+  for (replay::GateCell& cell : replay::gate_matrix())
+    if (cell.name == name) return std::move(cell);
+  return Error{Errc::kNotFound, "no cell is called " + std::string(name) +
+                                    "; `aliquot bench shares --list` shows them"};
+}
+
+std::vector<std::string> load_of(const replay::TwinTenant& tenant, double seconds, unsigned seed) {
+  std::string mix = tenant.mix.pareto ? "pareto:" : "";
+  for (const auto& kind : tenant.mix.classes)
+    mix += fmt::format("{}{}us:{}", mix.empty() || mix.ends_with(':') ? "" : ",",
+                       kind.duration_ns / kMicrosecond, kind.probability);
+  if (tenant.mix.sigma > 0) mix += fmt::format("~{}", tenant.mix.sigma);
+  return {"--kernels", mix,
+          "--depth",   std::to_string(tenant.depth),
+          "--streams", std::to_string(tenant.threads),
+          "--seconds", fmt::format("{:.0f}", seconds),
+          "--seed",    std::to_string(seed)};
+}
+
+void judge(MeasuredCell& cell) {
+  cell.mean_error = cell.worst_error = 0;
+  for (std::size_t i = 0; i < cell.shares.size(); ++i) {
+    const double error = std::abs(cell.shares[i] - cell.targets[i]);
+    cell.mean_error += error / static_cast<double>(cell.shares.size());
+    cell.worst_error = std::max(cell.worst_error, error);
+  }
+}
+
+Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,
+                                  const replay::GateCell& cell, Nanoseconds machine_time) {
+  const auto real = [&](Nanoseconds time) {
+    return static_cast<Nanoseconds>(static_cast<double>(time) * where.slowness);
+  };
+  const double longest = static_cast<double>(real(kWarmUp + machine_time) + kStartPatience) / 1e9;
+  Commands commands;
+  if (const Status started = start_tenants(program, where, cell, longest, commands); !started)
+    return started.error();
+  const auto processes = wait_for_all(where, cell, commands);
+  if (!processes) return processes.error();
+  sleep_for(real(kWarmUp));
+  WakeLatency latency;
+  const auto before = simdriver::device_use(where.machine, where.gpu);
+  if (!before) return before.error();
+  sleep_for(real(machine_time));
+  const auto after = simdriver::device_use(where.machine, where.gpu);
+  if (!after) return after.error();
+  const Nanoseconds late = latency.end();
+  if (commands.any_ended())
+    return Error{Errc::kUnavailable, "cell " + cell.name + ": a tenant ended too early"};
+  MeasuredCell measured{.name = cell.name, .targets = cell.shares, .shares = {}};
+  const Nanoseconds wall = after->now - before->now;
+  for (const auto& pids : *processes) {
+    Nanoseconds used = 0;
+    for (const std::int32_t pid : pids)
+      if (after->of.contains(pid) && before->of.contains(pid))
+        used += after->of.at(pid) - before->of.at(pid);
+    measured.shares.push_back(percent_of(used, wall));
+  }
+  measured.busy_percent = percent_of(after->busy - before->busy, wall);
+  measured.wake_p99_us = static_cast<double>(late) / 1e3;
+  measured.valid = static_cast<double>(late) <= static_cast<double>(kLateHost) * where.slowness;
+  judge(measured);
+  return measured;
+}
+
+}  // namespace aliquot::cli

@@ -1,0 +1,52 @@
+// Cells of the share matrix on a simulated machine: tenants as processes of their own in leases,
+// and what the device itself says they got. Real time, or the machine's slow motion.
+//
+// The cells are those of the virtual-time twin (replay/gate_cells.h), so the two can be held
+// against each other. Ground truth is the device's own account, never a counter of the gate. One
+// thread, and one that measures how late this host wakes sleepers.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/result.h"
+#include "replay/gate_cells.h"
+#include "simdriver/machine.h"
+
+namespace aliquot::cli {
+
+struct CellMachine {
+  simdriver::RunningMachine machine;
+  unsigned gpu = 0;
+  double slowness = 1;  // real nanoseconds for one of the machine's
+};
+
+struct MeasuredCell {
+  std::string name;
+  std::vector<double> targets, shares;  // percent of the device's time, by tenant
+  double mean_error = 0, worst_error = 0;
+  double busy_percent = 0;
+  double wake_p99_us = 0;  // how late this host woke a sleeper meanwhile
+  bool valid = false;      // the host was quick enough for the figures to mean the gate
+};
+
+// The cells of the lists of issue and docs: 24 for slow motion, 12 for real time.
+std::vector<std::string> slow_motion_cells();
+std::vector<std::string> real_time_cells();
+// Errc::kNotFound: no cell has this name.
+Result<replay::GateCell> cell_called(std::string_view name);
+
+// `machine_time` of device time after a warm-up of a second. `program` is aliquot itself.
+Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,
+                                  const replay::GateCell& cell, Nanoseconds machine_time);
+
+// From what the device said at begin and end. Pure.
+void judge(MeasuredCell& cell);
+
+// The words after `aliquot burn` for a tenant of a cell. Pure.
+std::vector<std::string> load_of(const replay::TwinTenant& tenant, double seconds, unsigned seed);
+
+}  // namespace aliquot::cli
