@@ -51,8 +51,8 @@ format::Json json_of(const MeasuredCell& cell, const replay::CellResult& twin) {
   format::Json tenants = format::Json::array();
   for (std::size_t i = 0; i < cell.shares.size(); ++i)
     tenants.append(format::Json::object()
-                     .set("target_percent", cell.targets[i])
-                     .set("share_percent", cell.shares[i]));
+                       .set("target_percent", cell.targets[i])
+                       .set("share_percent", cell.shares[i]));
   return format::Json::object()
       .set("cell", cell.name)
       .set("tenants", std::move(tenants))

@@ -95,7 +95,8 @@ class Commands {
     const int error =
         posix_spawn(&pid, words[0].c_str(), &files, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&files);
-    if (error != 0) return Error{Errc::kInternal, "start " + words[0] + ": " + std::strerror(error)};
+    if (error != 0)
+      return Error{Errc::kInternal, "start " + words[0] + ": " + std::strerror(error)};
     pids_.push_back(pid);
     return {};
   }
