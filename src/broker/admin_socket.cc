@@ -1,5 +1,6 @@
 #include "broker/admin_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -57,16 +58,18 @@ bool send_malformed(int fd) {
 
 }  // namespace
 
-Result<std::unique_ptr<AdminSocket>> AdminSocket::open(const std::filesystem::path& path,
-                                                       Book& book, Loop& loop,
-                                                       IdentityPath identity, Audience audience,
-                                                       std::function<void()> shutdown) {
-  std::unique_ptr<AdminSocket> socket(
-      new AdminSocket(book, loop, identity, audience, std::move(shutdown)));
-  auto listener = listen_at(path);
-  if (!listener) return listener.error();
-  socket->listener_ = std::move(*listener);
+Result<std::unique_ptr<AdminSocket>> AdminSocket::open(Options options, Book& book, Loop& loop) {
+  std::unique_ptr<AdminSocket> socket(new AdminSocket(std::move(options), book, loop));
   AdminSocket* self = socket.get();
+  if (const int inherited = self->options_.inherited; inherited >= 0) {
+    self->listener_.reset(inherited);
+    fcntl(inherited, F_SETFD, FD_CLOEXEC);
+    fcntl(inherited, F_SETFL, O_NONBLOCK);
+  } else {
+    auto listener = listen_at(self->options_.path);
+    if (!listener) return listener.error();
+    self->listener_ = std::move(*listener);
+  }
   if (const Status added = loop.add(self->listener_.get(), [self] { self->accept_some(); }); !added)
     return added.error();
   return socket;
@@ -82,7 +85,7 @@ void AdminSocket::accept_some() {
     UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
     if (connections_.size() >= kMostConnections) continue;
-    if (audience_ == Audience::kOwner && !is_owner(fd.get())) continue;
+    if (options_.audience == Audience::kOwner && !is_owner(fd.get())) continue;
     const int number = fd.get();
     if (!loop_.add(number, [this, number] { serve(number); })) continue;
     connections_[number] = std::move(fd);
@@ -151,7 +154,7 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
         return send_error(fd,
                           {Errc::kDenied, "end the broker: it serves all users; only root may"});
       send_reply(fd, header.verb, {});
-      shutdown_();
+      options_.shutdown();
       return false;
     case Verb::kFailed:
       break;
@@ -197,7 +200,7 @@ Status AdminSocket::may_change(int fd, const std::string& lease) {
 bool AdminSocket::create(int fd, std::string_view body) {
   LeaseRequest request;
   if (!decode(body, request)) return send_malformed(fd);
-  auto runner = peer_of(fd, identity_);
+  auto runner = peer_of(fd, options_.identity);
   if (!runner) return false;
   if (!request.wait)
     return send_result(fd, Verb::kCreate, book_.create(request, std::move(*runner)));
@@ -226,7 +229,7 @@ void AdminSocket::try_waiting() {
 bool AdminSocket::join(int fd, std::string_view body) {
   std::string name;
   if (!decode(body, name)) return send_malformed(fd);
-  auto runner = peer_of(fd, identity_);
+  auto runner = peer_of(fd, options_.identity);
   if (!runner) return false;
   if (const Status may = may_change(fd, name); !may) return send_error(fd, may.error());
   return send_result(fd, Verb::kJoin, book_.join(name, std::move(*runner)));

@@ -23,10 +23,15 @@ enum class Audience { kOwner, kEveryone };
 
 class AdminSocket {
  public:
-  static Result<std::unique_ptr<AdminSocket>> open(const std::filesystem::path& path, Book& book,
-                                                   Loop& loop, IdentityPath identity,
-                                                   Audience audience,
-                                                   std::function<void()> shutdown);
+  struct Options {
+    std::filesystem::path path;
+    IdentityPath identity = IdentityPath::kAuto;
+    Audience audience = Audience::kOwner;
+    int inherited =
+        -1;  // a listening socket that somebody made at `path` for us; ours from here on
+    std::function<void()> shutdown;
+  };
+  static Result<std::unique_ptr<AdminSocket>> open(Options options, Book& book, Loop& loop);
   ~AdminSocket();
   AdminSocket(const AdminSocket&) = delete;
   AdminSocket& operator=(const AdminSocket&) = delete;
@@ -42,13 +47,8 @@ class AdminSocket {
     Peer runner;
   };
 
-  AdminSocket(Book& book, Loop& loop, IdentityPath identity, Audience audience,
-              std::function<void()> shutdown)
-      : book_(book),
-        loop_(loop),
-        identity_(identity),
-        audience_(audience),
-        shutdown_(std::move(shutdown)) {}
+  AdminSocket(Options options, Book& book, Loop& loop)
+      : options_(std::move(options)), book_(book), loop_(loop) {}
   void accept_some();
   void serve(int fd);
   // False: close the connection.
@@ -63,11 +63,9 @@ class AdminSocket {
   bool list(int fd, std::string_view body);
   void close(int fd);
 
+  Options options_;
   Book& book_;
   Loop& loop_;
-  IdentityPath identity_;
-  Audience audience_;
-  std::function<void()> shutdown_;
   UniqueFd listener_;
   std::unordered_map<int, UniqueFd> connections_;
   std::list<Waiting> waiting_;

@@ -26,6 +26,7 @@ struct BrokerOptions {
   IdentityPath identity = IdentityPath::kAuto;
   SocketLimits socket;
   Audience audience = Audience::kOwner;
+  int inherited_listener = -1;  // of broker.sock, from who started us (systemd); -1: made here
   Chooser choose = least_room;
   // run() returns after so long without a lease or an administrator; 0: never.
   Nanoseconds idle_exit = 0;

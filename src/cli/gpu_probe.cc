@@ -1,19 +1,10 @@
 #include "cli/gpu_probe.h"
 
 #include "cli/surroundings.h"
-#include "model/quantity.h"
 #include "simdriver/presets.h"
 #include "topology/search.h"
 
 namespace aliquot::cli {
-
-// With lazy loading: 287 MB on a V100 and 426 MiB on Ada, as their users measured; above 400 MB on
-// A100 and H100. Rounded up, so that a context is rather over- than undercharged.
-std::uint64_t assumed_context_overhead_bytes(const inventory::NvmlGpu& gpu) {
-  if (gpu.compute_major >= 9) return 520 * model::kMiB;
-  if (gpu.compute_major == 8) return 430 * model::kMiB;
-  return 300 * model::kMiB;
-}
 
 Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
   const auto gpus = nvml_->gpus();
@@ -37,7 +28,7 @@ Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
     row.free_bytes = state->memory.free_bytes;
     row.context_overhead_bytes = i < facts_.context_bytes.size()
                                      ? facts_.context_bytes[i]
-                                     : assumed_context_overhead_bytes(gpu);
+                                     : inventory::assumed_context_overhead_bytes(gpu);
     row.time_scale_micro = facts_.time_scale_micro;
     for (const inventory::NvmlProcess& process : state->processes)
       row.processes.push_back({process.pid, process.bytes.value_or(0)});

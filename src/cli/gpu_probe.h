@@ -13,10 +13,6 @@
 
 namespace aliquot::cli {
 
-// For GPUs of which nothing better is known: by architecture, from what users measured (the
-// sources stand beside the figures).
-std::uint64_t assumed_context_overhead_bytes(const inventory::NvmlGpu& gpu);
-
 // What is known of a machine beyond what NVML says.
 struct MachineFacts {
   // Beside the GPUs in PCI order; empty (a real machine, shared with other users):

@@ -174,6 +174,10 @@ class Nvml {
 // Loads the library (absolute path) and initialises it; shut down when destroyed.
 Result<std::unique_ptr<Nvml>> open_nvml(const std::filesystem::path& libnvidia_ml);
 
+// What one context costs on a GPU of which nothing better is known: by architecture, from what
+// users measured (the sources stand beside the figures).
+std::uint64_t assumed_context_overhead_bytes(const NvmlGpu& gpu);
+
 // GPU-to-GPU part of what `nvidia-smi topo -m` shows: NVLinks where there are any, else the path.
 Result<model::NodeTopology> topology_from(Nvml& nvml);
 

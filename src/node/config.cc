@@ -91,12 +91,6 @@ Status set_strategy(Config& config, const std::string& text) {
                     {{"binpack", SlotStrategy::kBinpack}, {"spread", SlotStrategy::kSpread}}});
 }
 
-Status set_enforce(Config& config, const std::string& text) {
-  return one_of(config.enforce, text,
-                std::array<std::pair<std::string_view, Enforce>, 2>{
-                    {{"enforce", Enforce::kEnforce}, {"observe", Enforce::kObserve}}});
-}
-
 Status set_injection(Config& config, const std::string& text) {
   return one_of(config.injection, text,
                 std::array<std::pair<std::string_view, InjectionWay>, 2>{
@@ -133,6 +127,8 @@ bool same(const Config& a, const Config& b) {
 constexpr ConfigKey kKeys[] = {
     {"state_directory", "PATH", "Where leases, sockets and state lie", false,
      set_path<&Config::state_directory>, same<&Config::state_directory>},
+    {"cache_directory", "PATH", "What is to outlive a reboot", false,
+     set_path<&Config::cache_directory>, same<&Config::cache_directory>},
     {"sim", "NAME", "Serve this running simulated machine", false, set_text<&Config::sim>,
      same<&Config::sim>},
     {"kubelet", "auto|yes|no", "Serve kubelet (auto: where its directory is)", false, set_kubelet,
@@ -149,8 +145,6 @@ constexpr ConfigKey kKeys[] = {
      set_strategy, same<&Config::allocator_strategy>},
     {"default_memory_unit", "SIZE", "What a bare number of memory counts", false, set_unit,
      same<&Config::default_memory_unit>},
-    {"enforce", "enforce|observe", "observe: count what would be refused, refuse nothing", false,
-     set_enforce, same<&Config::enforce>},
     {"injection", "cdi|mounts", "How containers get their lease (mounts: runtimes without CDI)",
      false, set_injection, same<&Config::injection>},
     {"cdi_directory", "PATH", "Where the runtime reads CDI specifications", false,
@@ -161,8 +155,6 @@ constexpr ConfigKey kKeys[] = {
      false, set_path<&Config::kubeconfig>, same<&Config::kubeconfig>},
     {"kubelet_url", "URL", "Kubelet's own list of pods, without an API server", false,
      set_text<&Config::kubelet_url>, same<&Config::kubelet_url>},
-    {"metrics_address", "HOST:PORT", "Where /metrics is served; empty: nowhere", false,
-     set_text<&Config::metrics_address>, same<&Config::metrics_address>},
     {"log_level", "debug|info|warning|error", "What is said", false, set_level,
      same<&Config::log_level>},
 };

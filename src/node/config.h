@@ -22,11 +22,11 @@
 
 namespace aliquot::node {
 
-enum class Enforce { kEnforce, kObserve };
 enum class UseKubelet { kAuto, kYes, kNo };
 
 struct Config {
   std::filesystem::path state_directory = "/run/aliquot";
+  std::filesystem::path cache_directory = "/var/lib/aliquot";
   std::string sim;  // a running simulated machine; empty: the rule of every program
   UseKubelet kubelet = UseKubelet::kAuto;
   std::filesystem::path kubelet_directory = "/var/lib/kubelet";
@@ -35,13 +35,11 @@ struct Config {
   Nanoseconds health_check_interval = 60 * kSecond;
   SlotStrategy allocator_strategy = SlotStrategy::kBinpack;
   std::uint64_t default_memory_unit = 1'000'000'000;
-  Enforce enforce = Enforce::kEnforce;
   InjectionWay injection = InjectionWay::kCdi;
   std::filesystem::path cdi_directory = "/var/run/cdi";
   std::string node_name;             // as the API server has it; empty: pods come from kubelet
   std::filesystem::path kubeconfig;  // empty: $KUBECONFIG, else in-cluster
   std::string kubelet_url = "http://127.0.0.1:10255";  // its /pods, without an API server
-  std::string metrics_address = "127.0.0.1:9478";      // empty: none
   log::Level log_level = log::Level::kInfo;
   bool operator==(const Config&) const = default;
 };

@@ -9,6 +9,10 @@ void DeviceBoard::set_gpus(std::vector<OfferedGpu> gpus,
                            std::shared_ptr<const topology::Shape> shape) {
   const std::lock_guard lock(mutex_);
   content_.shape = std::move(shape);
+  for (OfferedGpu& gpu : gpus)
+    if (const auto known = std::ranges::find(content_.gpus, gpu.uuid, &OfferedGpu::uuid);
+        known != content_.gpus.end())
+      gpu.healthy = known->healthy;
   if (content_.gpus == gpus) return;
   content_.gpus = std::move(gpus);
   ++content_.version;

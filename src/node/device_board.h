@@ -26,7 +26,8 @@ struct OfferedGpu {
 
 class DeviceBoard {
  public:
-  // In PCI order. `shape`: how they are linked, in the same order; null: not known.
+  // In PCI order; of a GPU that is known already the health stays. `shape`: how they are linked, in
+  // the same order; null: not known.
   void set_gpus(std::vector<OfferedGpu> gpus, std::shared_ptr<const topology::Shape> shape);
   // Unknown UUIDs are ignored: a GPU may be gone.
   void set_healthy(const std::string& uuid, bool healthy);

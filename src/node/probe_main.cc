@@ -1,9 +1,9 @@
 // aliquot-probe: asks NVML about one GPU on behalf of aliquotd, which never calls NVML itself: a
 // call that hangs then costs one GPU its freshness and nothing else. A program of its own, small.
 //
-//   aliquot-probe gpu LIBNVIDIA-ML UUID          answers each byte on stdin with a line
-//   (probe_line.h) aliquot-probe inventory STATE-DIRECTORY DRIVER   prints the machine's inventory
-//   once
+//   gpu LIBNVIDIA-ML UUID             answers each byte on stdin with a line (probe_line.h)
+//   driver STATE-DIRECTORY [SIM]      says which driver is met, as JSON
+//   inventory STATE-DIRECTORY DRIVER  prints the machine's inventory
 //
 // Ends when stdin does: it never outlives the daemon for long.
 #include <unistd.h>
@@ -78,6 +78,14 @@ int probe_gpu(const std::string& library, const std::string& uuid) {
   ::_exit(0);  // the other thread may be inside the driver
 }
 
+int print_driver(const std::string& state_directory, const std::string& sim) {
+  const auto driver =
+      inventory::choose_driver({state_directory, sim, "", &inventory::find_real_driver});
+  if (!driver) return fail(driver.error().message);
+  std::puts(driver_text(*driver).c_str());
+  return 0;
+}
+
 int print_inventory(const std::string& state_directory, const std::string& name) {
   const auto driver =
       inventory::driver_called(name, {state_directory, "", "", &inventory::find_real_driver});
@@ -99,7 +107,11 @@ int main(int argc, char** argv) {
   if (words.size() == 4 && words[1] == "gpu") return aliquot::node::probe_gpu(words[2], words[3]);
   if (words.size() == 4 && words[1] == "inventory")
     return aliquot::node::print_inventory(words[2], words[3]);
-  std::fputs("usage: aliquot-probe gpu LIBNVIDIA-ML UUID | inventory STATE-DIRECTORY DRIVER\n",
-             stderr);
+  if (words.size() >= 3 && words.size() <= 4 && words[1] == "driver")
+    return aliquot::node::print_driver(words[2], words.size() == 4 ? words[3] : "");
+  std::fputs(
+      "usage: aliquot-probe gpu LIBNVIDIA-ML UUID | driver STATE-DIRECTORY [SIM] |"
+      " inventory STATE-DIRECTORY DRIVER\n",
+      stderr);
   return 2;
 }

@@ -1,0 +1,271 @@
+#include "node/daemon.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "common/files.h"
+#include "kube/access.h"
+#include "kube/api_pods.h"
+#include "kube/kubelet_pods.h"
+#include "kube/writes.h"
+#include "node/on_loop.h"
+#include "topology/search.h"
+
+namespace aliquot::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What nobody tells us of: pods that ended while kubelet did not answer, leases left over.
+constexpr Nanoseconds kReconcileEvery = 10 * kSecond;
+
+std::vector<std::size_t> by_topology(const topology::Shape& shape,
+                                     const std::vector<broker::RoomRow>& fitting,
+                                     std::size_t count) {
+  topology::Request request;
+  request.count = static_cast<unsigned>(count);
+  for (const broker::RoomRow& row : fitting) request.free.insert(row.index);
+  const auto best = topology::best_set(shape, request);
+  if (!best) return broker::least_room(fitting, count);
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < fitting.size(); ++i)
+    if (best->contains(fitting[i].index)) chosen.push_back(i);
+  return chosen;
+}
+
+}  // namespace
+
+// The broker asks for a driver by name; there is one. Until the pool runs (while leases are taken
+// over) the GPUs are known but have no room.
+class Daemon::Probes final : public broker::ProbeSource {
+ public:
+  explicit Probes(Daemon& daemon) : daemon_(daemon) {}
+
+  Result<std::unique_ptr<broker::GpuProbe>> open(const std::string& driver) override {
+    if (driver == daemon_.machine_.driver.name)
+      return std::unique_ptr<broker::GpuProbe>(std::make_unique<Probe>(daemon_));
+    return Error{Errc::kNotFound,
+                 "open driver " + driver + ": aliquotd serves " + daemon_.machine_.driver.name};
+  }
+
+ private:
+  class Probe final : public broker::GpuProbe {
+   public:
+    explicit Probe(Daemon& daemon) : daemon_(daemon) {}
+    Result<std::vector<broker::ProbedGpu>> gpus() override {
+      if (daemon_.probes_) return daemon_.probes_->measure();
+      std::vector<broker::ProbedGpu> rows;
+      for (const KnownGpu& gpu : daemon_.view_.gpus) {
+        broker::ProbedGpu row;
+        row.uuid = gpu.uuid;
+        row.name = gpu.name;
+        row.total_bytes = gpu.total_bytes;
+        rows.push_back(std::move(row));
+      }
+      return rows;
+    }
+    bool is_machine_wide() const override { return !daemon_.machine_.driver.simulated(); }
+
+   private:
+    Daemon& daemon_;
+  };
+
+  Daemon& daemon_;
+};
+
+Daemon::Daemon(Options options, FoundMachine machine, const Clock& clock)
+    : options_(std::move(options)),
+      machine_(std::move(machine)),
+      view_(view_of(machine_.inventory, machine_.driver)),
+      clock_(clock),
+      probe_source_(std::make_unique<Probes>(*this)) {}
+
+Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock) {
+  if (const Status made = make_directories(options.config.state_directory, 0755); !made)
+    return made.error();
+  const MachineSearch search{options.installation.probe, options.machines,
+                             options.config.cache_directory, options.config.sim};
+  auto machine = find_machine(search);
+  if (!machine) return machine.error();
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), *std::move(machine), clock));
+  if (const Status started = daemon->start_broker(); !started) return started.error();
+  if (const Status started = daemon->start_kubelet_half(); !started) return started.error();
+  daemon->inventory_wanted_ = daemon->machine_.from_cache;
+  daemon->maintenance_ = std::thread([self = daemon.get()] { self->maintain(); });
+  return daemon;
+}
+
+Daemon::~Daemon() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  woken_.notify_all();
+  // Others may wait for the loop's answer: it turns until they have ended.
+  std::thread turning;
+  if (broker_) turning = std::thread([this] { broker_->run(); });
+  watch_.reset();
+  if (maintenance_.joinable()) maintenance_.join();
+  pods_.reset();
+  if (!broker_) return;
+  broker_->stop();
+  turning.join();
+}
+
+MachineSearch Daemon::search() const {
+  return {options_.installation.probe, options_.machines, options_.config.cache_directory,
+          options_.config.sim};
+}
+
+Status Daemon::start_broker() {
+  broker::BrokerOptions broker_options;
+  broker_options.state_directory = options_.config.state_directory;
+  broker_options.audience = broker::Audience::kEveryone;
+  broker_options.inherited_listener = options_.inherited_listener;
+  broker_options.log = options_.log.named("broker");
+  broker_options.choose = [this](const std::vector<broker::RoomRow>& fitting, std::size_t count) {
+    const auto shape = board_.content().shape;
+    return shape && count > 1 ? by_topology(*shape, fitting, count)
+                              : broker::least_room(fitting, count);
+  };
+  auto broker = broker::Broker::open(std::move(broker_options), *probe_source_, clock_);
+  if (!broker) return broker.error();
+  broker_ = std::move(*broker);
+  board_.set_gpus(view_.offered, view_.shape);
+  ProbePool::Options pool{options_.installation.probe, machine_.driver.libnvidia_ml,
+                          !machine_.driver.simulated(), options_.log.named("probes")};
+  probes_ = std::make_unique<ProbePool>(std::move(pool), view_.gpus, broker_->loop(), nullptr);
+  // For programs of other users, which ask whether the daemon serves the driver they have chosen.
+  const Status told = write_file_atomically(options_.config.state_directory / "driver.json",
+                                            driver_text(machine_.driver));
+  options_.log.info("serving " + std::to_string(view_.gpus.size()) + " GPUs of " +
+                    machine_.driver.title());
+  return told;
+}
+
+Status Daemon::start_kubelet_half() {
+  const Config& config = options_.config;
+  std::error_code code;
+  const bool wanted = config.kubelet == UseKubelet::kYes ||
+                      (config.kubelet == UseKubelet::kAuto &&
+                       fs::is_directory(config.kubelet_directory / "device-plugins", code));
+  if (!wanted) return {};
+  const auto files =
+      lay_out_node_files(config.state_directory, options_.installation.library, machine_.driver);
+  if (!files) return files.error();
+  resources_ = open_pod_resources(config.kubelet_directory / "pod-resources" / "kubelet.sock");
+  if (const Status started = start_pods(); !started) return started;
+  LateBinding::Options binding;
+  binding.state_directory = config.state_directory;
+  binding.cdi_directory = config.cdi_directory;
+  binding.checkpoint = config.kubelet_directory / "device-plugins" / "kubelet_internal_checkpoint";
+  binding.resource = config.resource;
+  binding.way = config.injection;
+  binding.strategy = config.allocator_strategy;
+  binding.files = *files;
+  binding.minors = view_.minors;
+  binding.on_refused_change = [this](const kube::Pod& pod, const std::string& why) {
+    report_refused(pod, why);
+  };
+  binding.log = options_.log.named("binding");
+  binding_ = std::make_unique<LateBinding>(
+      std::move(binding), LateBinding::Surroundings{broker_->book(), broker_->loop(), *resources_,
+                                                    *pods_, board_, clock_});
+  if (const Status adopted = binding_->adopt(); !adopted) return adopted;
+  KubeletWatch::Options watch;
+  watch.directory = config.kubelet_directory / "device-plugins";
+  watch.resource = config.resource;
+  watch.slots_per_gpu = config.slots_per_gpu;
+  watch.log = options_.log.named("kubelet");
+  watch_ = std::make_unique<KubeletWatch>(std::move(watch), board_, *binding_, clock_);
+  return {};
+}
+
+// From the API server where this node has a name in one, else from kubelet itself.
+Status Daemon::start_pods() {
+  const Config& config = options_.config;
+  const auto changed = [this](const kube::Pods&) {
+    const std::lock_guard lock(mutex_);
+    pods_changed_ = true;
+    woken_.notify_all();
+  };
+  if (config.node_name.empty()) {
+    api_ = std::make_unique<kube::ApiClient>(kube::anonymous_access(config.kubelet_url), clock_);
+    auto pods = std::make_unique<kube::KubeletPods>(*api_, options_.log.named("pods"));
+    pods->on_change(changed);
+    pods->start();
+    pods_ = std::move(pods);
+    return {};
+  }
+  const auto access = kube::find_access(config.kubeconfig, kube::process_environment());
+  if (!access) return access.error();
+  api_ = std::make_unique<kube::ApiClient>(*access, clock_);
+  auto pods =
+      std::make_unique<kube::ApiPods>(*api_, config.node_name, clock_, options_.log.named("pods"));
+  pods->on_change(changed);
+  pods->start();
+  pods_ = std::move(pods);
+  return {};
+}
+
+void Daemon::report_refused(const kube::Pod& pod, const std::string& why) {
+  if (options_.config.node_name.empty()) return;  // there is no API server to tell
+  kube::Event event;
+  event.target = kube::event_target(pod);
+  event.reason = "ShareRefused";
+  event.message = why;
+  const Status posted = kube::post_event(*api_, event, std::time(nullptr));
+  if (!posted) options_.log.warning(posted.error().message);
+}
+
+void Daemon::run() { broker_->run(); }
+
+void Daemon::refresh() {
+  const std::lock_guard lock(mutex_);
+  inventory_wanted_ = true;
+  woken_.notify_all();
+}
+
+bool Daemon::is_ready() const { return !watch_ || watch_->is_ready(); }
+
+void Daemon::maintain() {
+  Nanoseconds reconciled_at = 0;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const bool inventory = std::exchange(inventory_wanted_, false);
+    const bool changed = std::exchange(pods_changed_, false);
+    lock.unlock();
+    if (inventory) take_inventory();
+    if (binding_) {
+      if (changed) binding_->apply_changes(pods_->pods());
+      if (clock_.now() - reconciled_at >= kReconcileEvery) {
+        reconciled_at = clock_.now();
+        // It says by itself what it repairs; a kubelet that is away is the watch's to report.
+        static_cast<void>(binding_->reconcile());
+      }
+    }
+    lock.lock();
+    woken_.wait_for(lock, std::chrono::nanoseconds(kReconcileEvery),
+                    [&] { return stopping_ || pods_changed_ || inventory_wanted_; });
+  }
+}
+
+void Daemon::take_inventory() {
+  auto taken = take_machine(search());
+  if (!taken) {
+    options_.log.warning("inventory: " + taken.error().message + "; the last one stays");
+    return;
+  }
+  if (taken->driver.name != machine_.driver.name) {
+    options_.log.warning("the driver is " + taken->driver.name + " now; restart to serve it");
+    return;
+  }
+  MachineView view = view_of(taken->inventory, taken->driver);
+  board_.set_gpus(view.offered, view.shape);
+  static_cast<void>(on_loop<bool>(broker_->loop(), [this, gpus = view.gpus]() -> Result<bool> {
+    probes_->set_gpus(gpus);
+    return true;
+  }));
+}
+
+}  // namespace aliquot::node

@@ -1,0 +1,93 @@
+// Daemon: all of aliquotd, built in the order in which its parts need one another.
+//
+//   driver and inventory -> broker (machine-wide, one loop) and probes -> kubelet's half, where
+//   there is a kubelet: pods, late binding, device plugin
+//
+// run() is the loop; what may take long (kubelet, the API server, the inventory) has threads of its
+// own that post to it. Killed at any time it leaves what the next one needs on disk. open(), run()
+// and the destructor on one thread; stop() and reload() from any, also from a signal handler.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "broker/broker.h"
+#include "kube/api_client.h"
+#include "kube/pod_source.h"
+#include "node/config.h"
+#include "node/device_board.h"
+#include "node/kubelet_watch.h"
+#include "node/late_binding.h"
+#include "node/machine_view.h"
+#include "node/probe_pool.h"
+
+namespace aliquot::node {
+
+// The programs and libraries that belong to this one.
+struct Installation {
+  std::filesystem::path probe;    // aliquot-probe
+  std::filesystem::path library;  // libaliquot.so
+};
+
+class Daemon {
+ public:
+  struct Options {
+    Config config;
+    Installation installation;
+    std::filesystem::path machines;  // the state directory in which simulated machines are found
+    int inherited_listener = -1;     // of broker.sock
+    log::Log log;
+  };
+  static Result<std::unique_ptr<Daemon>> open(Options options, const Clock& clock);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  void run();
+  void stop() { broker_->stop(); }
+  // The driver's inventory is taken anew, soon.
+  void refresh();
+
+  bool is_ready() const;
+  ProbePool& probes() { return *probes_; }
+  DeviceBoard& board() { return board_; }
+  broker::Broker& broker() { return *broker_; }
+  const LateBinding* binding() const { return binding_.get(); }
+
+ private:
+  class Probes;
+
+  Daemon(Options options, FoundMachine machine, const Clock& clock);
+  Status start_broker();
+  Status start_kubelet_half();
+  Status start_pods();
+  MachineSearch search() const;
+  void maintain();
+  void take_inventory();
+  void report_refused(const kube::Pod& pod, const std::string& why);
+
+  Options options_;
+  FoundMachine machine_;
+  MachineView view_;
+  const Clock& clock_;
+  DeviceBoard board_;
+  std::unique_ptr<Probes> probe_source_;
+  std::unique_ptr<broker::Broker> broker_;
+  std::unique_ptr<ProbePool> probes_;
+  std::unique_ptr<PodResources> resources_;
+  std::unique_ptr<kube::ApiClient> api_;
+  std::unique_ptr<LateBinding> binding_;
+  std::unique_ptr<kube::PodSource> pods_;
+  std::unique_ptr<KubeletWatch> watch_;
+
+  std::mutex mutex_;  // guards what maintain() waits for
+  std::condition_variable woken_;
+  bool stopping_ = false, pods_changed_ = false, inventory_wanted_ = false;
+  std::thread maintenance_;
+};
+
+}  // namespace aliquot::node
