@@ -66,6 +66,25 @@ TEST(Defragmentation, RespectsDisruptionBudgets) {
   EXPECT_EQ(plan_defragmentation(s, {first, second}, limits).moves.size(), 2u);
 }
 
+TEST(Defragmentation, MovesMigSlicesToWhereTheirProfileMayLie) {
+  std::vector<model::NodeSpec> nodes{node("a", 1), node("b", 1)};
+  for (model::NodeSpec& spec : nodes) {
+    spec.mig_gpus = 1;
+    spec.mig_profiles = {{"3g.20gb", 4, {0, 4}}};
+  }
+  Scheduler s = scheduler_of(std::move(nodes));
+  const auto half = test::asking({model::GpuKind::kMig, 1, 0, 0, 0, "3g.20gb"});
+  const Movable kept = put(s, 0, half);
+  const Movable moved = put(s, 1, half);
+  const DefragmentationPlan plan = plan_defragmentation(s, {moved}, {});
+  ASSERT_EQ(plan.moves.size(), 1u);
+  EXPECT_EQ(plan.moves[0].to.node, 0);
+  const auto mask = [&](const Movable& m) {
+    return s.snapshot().find(m.reservation)->placement.gpus.at(0).mig_mask;
+  };
+  EXPECT_EQ(plan.moves[0].to.gpus.at(0).mig_mask & mask(kept), 0);
+}
+
 TEST(Defragmentation, PaysNoMoreThanAGpuIsWorth) {
   Scheduler s = scheduler_of({node("a", 4), node("b", 4)});
   put(s, 0, whole(3));

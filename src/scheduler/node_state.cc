@@ -38,10 +38,10 @@ std::size_t hash_of(const NodeState& state) {
                     static_cast<std::uint32_t>(state.cpu_milli);
   for (int i = 0; i < state.gpu_count; ++i) {
     const GpuState& gpu = state.gpus[static_cast<std::size_t>(i)];
-    const auto small = static_cast<std::uint64_t>(static_cast<std::uint16_t>(gpu.cores)) |
-                       static_cast<std::uint64_t>(gpu.mig_used) << 16 |
-                       static_cast<std::uint64_t>(gpu.mig) << 24 |
-                       static_cast<std::uint64_t>(gpu.idle) << 25;
+    const auto small =
+        static_cast<std::uint64_t>(static_cast<std::uint16_t>(gpu.cores)) |
+        static_cast<std::uint64_t>(gpu.mig_used) << 16 | static_cast<std::uint64_t>(gpu.mig) << 24 |
+        static_cast<std::uint64_t>(gpu.idle) << 25 | static_cast<std::uint64_t>(gpu.busy) << 26;
     h = (h ^ (h >> 29)) * kOdd + (small << 36 ^ static_cast<std::uint64_t>(gpu.memory) ^ small);
   }
   h = (h ^ (h >> 32)) * kOdd;
@@ -55,8 +55,11 @@ NodeState empty_state(const NodeShape& shape, std::uint32_t shape_id) {
   state.gpu_count = static_cast<std::uint8_t>(shape.gpu_count);
   for (int i = 0; i < shape.gpu_count; ++i)
     state.gpus[static_cast<std::size_t>(i)] = {shape.memory_capacity(),
-                                               static_cast<std::int16_t>(shape.cores_capacity()), 0,
-                                               (shape.mig_gpus >> i & 1) != 0, true};
+                                               static_cast<std::int16_t>(shape.cores_capacity()),
+                                               0,
+                                               (shape.mig_gpus >> i & 1) != 0,
+                                               true,
+                                               0};
   return state;
 }
 

@@ -39,8 +39,9 @@ struct GpuState {
   Bytes memory = 0;        // free
   std::int16_t cores = 0;  // free, milli
   std::uint8_t mig_used = 0;
-  bool mig = false;   // in MIG mode
-  bool idle = false;  // nothing on it, ours or foreign
+  bool mig = false;       // in MIG mode
+  bool idle = false;      // nothing on it, ours or foreign
+  std::uint8_t busy = 0;  // tenths of its compute at work, as measured; 0 where no policy reads it
   bool operator==(const GpuState&) const = default;
   auto operator<=>(const GpuState&) const = default;
 };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "scheduler/test_cluster.h"
 
 namespace aliquot::scheduler {
@@ -71,6 +73,22 @@ TEST(Planner, SharesWhatIsBorrowedByWeight) {
   (void)f.planner.step(0);
   EXPECT_EQ(f.planner.queues().used(0).gpu_milli, 6 * kGpu);
   EXPECT_EQ(f.planner.queues().used(1).gpu_milli, 2 * kGpu);
+}
+
+// Dominant shares: a GPU is an eighth of the GPUs; 16 of 64 CPU cores are a quarter of those.
+TEST(Planner, ComparesQueuesByTheResourceThatEachUsesMostOf) {
+  Fixture f({node("n", 8)}, {queue("gpus", 0), queue("cpus", 0)});
+  for (JobId id = 1; id <= 8; ++id) {
+    ASSERT_TRUE(f.planner.submit(job(id, 1, "gpus"), 0));
+    Job cpus = job(10 + id, 1, "cpus");
+    cpus.gang.members[0].request = test::share(100, 0);
+    cpus.gang.members[0].request.containers[0].cpu_milli = 16'000;
+    ASSERT_TRUE(f.planner.submit(std::move(cpus), 0));
+  }
+  std::vector<JobId> started = jobs_of(f.planner.step(0), ActionKind::kStart);
+  ASSERT_GE(started.size(), 5u);
+  started.resize(5);
+  EXPECT_EQ(std::ranges::count_if(started, [](JobId id) { return id < 10; }), 3);
 }
 
 TEST(Planner, HoldsAQueueToItsLimit) {

@@ -9,6 +9,7 @@
 #include "scheduler/policy_dot_product.h"
 #include "scheduler/policy_fgd.h"
 #include "scheduler/policy_packing.h"
+#include "scheduler/policy_quiet.h"
 #include "scheduler/policy_random.h"
 #include "scheduler/policy_rollout.h"
 #include "scheduler/policy_spread.h"
@@ -34,6 +35,7 @@ constexpr std::array kPolicies{
     PolicyRow{"binpack", "fullest node first", [](Input) { return make_binpack(); }},
     PolicyRow{"topology", "GPUs that talk fastest to each other",
               [](Input in) { return make_topology(in.topologies); }},
+    PolicyRow{"quiet", "GPUs that measured least busy", [](Input) { return make_quiet(); }},
     PolicyRow{"spread", "emptiest node first", [](Input) { return make_spread(); }},
 };
 

@@ -241,6 +241,42 @@ TEST(Topology, PromisesNoLinksOnANodeOfUnknownShape) {
   EXPECT_EQ(s.place(whole(2))->outcome, Outcome::kPlaced);
 }
 
+TEST(Quiet, TakesTheGpuThatMeasuresLeastBusyThoughItPromisedMore) {
+  Scheduler s = test::scheduler_of({test::node("a", 2), test::node("b", 2)}, "quiet");
+  // Both GPUs of a promised 300 and work at 900; of b one promised 600 and works at 100.
+  for (const int gpu : {0, 1}) s.snapshot().set_measured_compute(0, gpu, 900, 0);
+  const std::vector<NodeId> on_b{1};
+  ASSERT_EQ(s.place(*s.classify(test::share(600, 0)), on_b).outcome, Outcome::kPlaced);
+  s.snapshot().set_measured_compute(1, 0, 100, 0);
+  s.snapshot().set_measured_compute(1, 1, 500, 0);
+  const Result<Decision> d = s.place(test::share(300, 0));
+  ASSERT_TRUE(d);
+  EXPECT_EQ(d->placement.node, 1);
+  EXPECT_EQ(d->placement.gpus[0].gpu, 0);
+}
+
+TEST(Quiet, BelievesAMeasurementLessTheOlderItIs) {
+  const auto node_taken = [](std::int64_t age_s) {
+    Scheduler s = test::scheduler_of({test::node("a", 1), test::node("b", 1)}, "quiet");
+    // b works at 400 just now; a was seen at 900 a while ago, and nothing is promised on it.
+    s.snapshot().set_measured_compute(0, 0, 900, age_s);
+    s.snapshot().set_measured_compute(1, 0, 400, 0);
+    return s.place(test::share(100, 0))->placement.node;
+  };
+  EXPECT_EQ(node_taken(0), 1);
+  EXPECT_EQ(node_taken(Snapshot::kMeasuredFades / 3), 1);
+  EXPECT_EQ(node_taken(Snapshot::kMeasuredFades * 2 / 3), 0);
+  EXPECT_EQ(node_taken(Snapshot::kMeasuredFades * 10), 0);
+}
+
+TEST(Quiet, IsTheOnlyOneWhoseStatesDependOnMeasurements) {
+  Scheduler binpack = test::scheduler_of({test::node("a", 2), test::node("b", 2)});
+  Scheduler quiet = test::scheduler_of({test::node("a", 2), test::node("b", 2)}, "quiet");
+  for (Scheduler* s : {&binpack, &quiet}) s->snapshot().set_measured_compute(0, 1, 700, 0);
+  EXPECT_EQ(binpack.snapshot().state_id(0), binpack.snapshot().state_id(1));
+  EXPECT_NE(quiet.snapshot().state_id(0), quiet.snapshot().state_id(1));
+}
+
 TEST(Policies, AreFoundByExactNameOnly) {
   EXPECT_TRUE(make_policy("fgd", {}));
   const auto refused = make_policy("fg", {});

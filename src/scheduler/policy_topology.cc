@@ -28,7 +28,9 @@ class Topology final : public Policy {
   }
 
   std::string_view name() const override { return "topology"; }
-  StateParts reads() const override { return {.positions = true, .kinds = false}; }
+  StateParts reads() const override {
+    return {.positions = true, .kinds = false, .measured = false};
+  }
 
   Choice choose(const NodeView& view, const Demand& demand, const Ask& ask,
                 GpuMask fitting) override {

@@ -171,6 +171,31 @@ TEST(Scheduler, MigSlicesGoOnlyWhereAProfileMayLie) {
   EXPECT_EQ(s.place(whole(1))->placement.gpus.at(0).gpu, 1);
 }
 
+TEST(Scheduler, SaysOfEachNodeWhyItHasNoRoomForASlice) {
+  model::NodeSpec mig = node("m", 1);
+  mig.mig_gpus = 1;
+  mig.mig_profiles = {{"7g.40gb", 8, {0}}};
+  model::NodeSpec full = mig;
+  full.name = "f";
+  Scheduler s = scheduler_of({mig, full, node("whole", 1), node("none", 0)});
+  const auto slice = test::asking({GpuKind::kMig, 1, 0, 0, 0, "7g.40gb"});
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(s.place(slice)->outcome, Outcome::kPlaced);
+  EXPECT_THAT(s.explain(*s.classify(slice)).text(),
+              testing::AllOf(testing::HasSubstr("2 nodes: no room for the MIG slices"),
+                             testing::HasSubstr("2 nodes: no MIG profile of that name")));
+}
+
+TEST(Scheduler, TakesAFloorOfMemory) {
+  model::NodeSpec small = node("small", 1);
+  small.gpu.memory_bytes = 16 * kGiB;
+  Scheduler s = scheduler_of({small, node("large", 1)});
+  model::Request request = whole(1);
+  request.floor.memory_bytes = 17 * kGiB;
+  EXPECT_EQ(s.place(request)->placement.node, 1);
+  EXPECT_THAT(s.explain(*s.classify(request)).text(),
+              testing::HasSubstr("1 node: A100 GPUs are below a floor asked"));
+}
+
 TEST(Scheduler, RefusesNodesTooFarFromTheirUsers) {
   model::NodeSpec cloud = node("cloud", 1);
   cloud.latency_us = 40'000;

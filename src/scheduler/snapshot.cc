@@ -60,6 +60,12 @@ GpuState Snapshot::gpu_state(const Node& node, int i) const {
   state.mig = (shape.mig_gpus >> i & 1) != 0;
   state.mig_used = gpu.mig_used;
   state.idle = gpu.parts == 0 && gpu.memory_foreign == 0;
+  if (parts_.measured) {
+    const int promised = gpu.whole ? model::kWholeGpuMilli : gpu.cores_taken;
+    const auto fades = static_cast<int>(kMeasuredFades);
+    const int busy = promised + (gpu.measured_milli - promised) * gpu.measured_weight / fades;
+    state.busy = static_cast<std::uint8_t>((std::clamp(busy, 0, model::kWholeGpuMilli) + 50) / 100);
+  }
   if (gpu.whole) return state;
   state.memory =
       std::max<Bytes>(0, shape.memory_capacity() - gpu.memory_taken - gpu.memory_foreign);
@@ -228,6 +234,14 @@ void Snapshot::resume(ReservationId id) {
 const Snapshot::Reservation* Snapshot::find(ReservationId id) const {
   const auto found = book_.find(id);
   return found == book_.end() ? nullptr : &found->second;
+}
+
+void Snapshot::set_measured_compute(NodeId id, int gpu, int milli, std::int64_t age_s) {
+  Gpu& measured = nodes_[id].gpus[static_cast<std::size_t>(gpu)];
+  measured.measured_milli = static_cast<std::int16_t>(std::clamp(milli, 0, model::kWholeGpuMilli));
+  measured.measured_weight = static_cast<std::int16_t>(
+      kMeasuredFades - std::clamp<std::int64_t>(age_s, 0, kMeasuredFades));
+  if (parts_.measured) regroup(id);
 }
 
 void Snapshot::set_foreign_memory(NodeId node, int gpu, Bytes bytes) {

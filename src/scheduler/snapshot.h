@@ -26,6 +26,7 @@ using ReservationId = std::uint64_t;  // counts up from 1, never used twice
 struct StateParts {
   bool positions = false;  // which GPU is free matters (links), not only how much
   bool kinds = false;      // which kinds of request run there
+  bool measured = false;   // how busy each GPU was measured to be
 };
 
 class Snapshot {
@@ -58,6 +59,12 @@ class Snapshot {
   // still be promised; it takes nothing from those placed already.
   void set_foreign_memory(NodeId node, int gpu, Bytes bytes);
 
+  // Compute of a GPU at work, as measured `age_s` seconds ago. It fades: at once it counts in full,
+  // at kMeasuredFades seconds what is promised counts instead. Whoever measures says it again as it
+  // ages. It may enter a policy's score; it neither takes nor gives anything.
+  static constexpr std::int64_t kMeasuredFades = 300;
+  void set_measured_compute(NodeId node, int gpu, int milli, std::int64_t age_s);
+
   std::size_t size() const { return nodes_.size(); }
   const model::NodeSpec& spec(NodeId node) const { return nodes_[node].spec; }
   StateId state_id(NodeId node) const { return nodes_[node].state; }
@@ -89,6 +96,8 @@ class Snapshot {
     std::uint16_t parts = 0;
     bool whole = false;
     std::uint8_t mig_used = 0;
+    std::int16_t measured_milli = 0;
+    std::int16_t measured_weight = 0;  // of kMeasuredFades
   };
   struct Node {
     model::NodeSpec spec;

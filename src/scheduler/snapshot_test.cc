@@ -63,6 +63,14 @@ TEST(Snapshot, RefusesNonsense) {
   EXPECT_EQ(s.reserve(negative).error().code, Errc::kInvalid);
 }
 
+TEST(Snapshot, RefusesANodeOfMoreGpusThanItCanServe) {
+  Snapshot s({node("n", 1)});
+  EXPECT_EQ(s.add_node(node("wide", 17)).error(),
+            (Error{Errc::kInvalid, "add node wide: 17 GPUs, at most 16"}));
+  EXPECT_EQ(s.size(), 1u);
+  EXPECT_TRUE(s.add_node(node("sixteen", 16)));
+}
+
 TEST(Snapshot, AWholeGpuIsSharedWithNobody) {
   Snapshot s({node("n", 1)});
   ASSERT_TRUE(s.reserve({0, 0, 0, 2, {{0, 0, 0, 0, true, 0}}}));
