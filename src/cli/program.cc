@@ -10,6 +10,7 @@
 #include "cli/broker_command.h"
 #include "cli/burn_command.h"
 #include "cli/completion_command.h"
+#include "cli/doctor_command.h"
 #include "cli/gpu_command.h"
 #include "cli/inventory_command.h"
 #include "cli/ps_command.h"
@@ -27,10 +28,10 @@ namespace {
 
 // Every command there is, in the order in which help shows them.
 constexpr std::array kCommands{
-    &add_run_command,   &add_ps_command,     &add_top_command,        &add_share_command,
-    &add_gpu_command,   &add_smi_command,    &add_sim_command,        &add_burn_command,
-    &add_bench_command, &add_topo_command,   &add_inventory_command,  &add_replay_command,
-    &add_abi_command,   &add_broker_command, &add_completion_command,
+    &add_run_command,    &add_ps_command,   &add_top_command,       &add_share_command,
+    &add_gpu_command,    &add_smi_command,  &add_sim_command,       &add_burn_command,
+    &add_bench_command,  &add_topo_command, &add_inventory_command, &add_doctor_command,
+    &add_replay_command, &add_abi_command,  &add_broker_command,    &add_completion_command,
 };
 
 }  // namespace

@@ -83,6 +83,7 @@ TEST_P(RunningMachine, IsInventoriedByName) {
   EXPECT_EQ(all->gpus[0].memory_bytes, model.memory.nvml_total_bytes);
   EXPECT_EQ(all->gpus[0].bar1_bytes, model.memory.bar1_bytes);
   EXPECT_EQ(all->topology.gpu_count(), all->gpus.size());
+  for (const auto& gpu : all->gpus) EXPECT_EQ(gpu.nearest_nic.empty(), spec_.nics.empty());
 }
 
 // The machine's own /sys must tell the same distances as its driver.
@@ -99,7 +100,7 @@ TEST_P(RunningMachine, HasASysWhoseBridgesGiveItsDistances) {
                                         static_cast<int>(path) - 1);
   };
   for (std::size_t a = 0; a < gpus.size(); ++a) {
-    EXPECT_EQ("0000" + gpus[a].bus_id, spec_.gpus[a].pci.text());
+    EXPECT_THAT("0000" + gpus[a].bus_id, testing::StrCaseEq(spec_.gpus[a].pci.text()));
     EXPECT_EQ(gpus[a].payload_bytes, 256);
     EXPECT_EQ(gpus[a].most.width, spec_.model_of(static_cast<unsigned>(a)).pcie.width);
     for (std::size_t b = 0; b < a; ++b)

@@ -97,7 +97,8 @@ class DriverNvml final : public Nvml {
     return system;
   }
 
-  Result<std::vector<NvmlGpu>> gpus() override;
+  Result<unsigned> count() override;
+  Result<NvmlGpu> gpu(unsigned gpu) override;
   Result<NvmlState> state(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
   Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;
@@ -124,32 +125,23 @@ class DriverNvml final : public Nvml {
   Status add_list(nvmlDevice_t device, ProcessKind kind,
                   std::map<std::int32_t, NvmlProcess>& out) const;
   unsigned link_speed(nvmlDevice_t device) const;
-  Result<unsigned> count() const;
   Status listen();
 
   NvmlLibrary library_;
   nvmlEventSet_t events_ = nullptr;
 };
 
-Result<unsigned> DriverNvml::count() const {
+Result<unsigned> DriverNvml::count() {
   unsigned count = 0;
   const nvmlReturn_t result = library_.call<Id::nvmlDeviceGetCount_v2>(&count);
   if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetCount_v2, result);
   return count;
 }
 
-Result<std::vector<NvmlGpu>> DriverNvml::gpus() {
-  const Result<unsigned> number = count();
-  if (!number) return number.error();
-  std::vector<NvmlGpu> all;
-  for (unsigned i = 0; i < *number; ++i) {
-    const auto handle = device(i);
-    if (!handle) return handle.error();
-    auto gpu = describe(*handle);
-    if (!gpu) return gpu.error();
-    all.push_back(std::move(*gpu));
-  }
-  return all;
+Result<NvmlGpu> DriverNvml::gpu(unsigned gpu) {
+  const auto handle = device(gpu);
+  if (!handle) return handle.error();
+  return describe(*handle);
 }
 
 Result<NvmlGpu> DriverNvml::describe(nvmlDevice_t device) const {

@@ -156,7 +156,10 @@ class Nvml {
  public:
   virtual ~Nvml() = default;
   virtual Result<NvmlSystem> system() = 0;
-  virtual Result<std::vector<NvmlGpu>> gpus() = 0;
+  virtual Result<unsigned> count() = 0;
+  virtual Result<NvmlGpu> gpu(unsigned gpu) = 0;
+  // All of them; fails where one does.
+  Result<std::vector<NvmlGpu>> gpus();
   virtual Result<NvmlState> state(unsigned gpu) = 0;
   // What a probe of the GPU's health finds. A GPU that is lost is a reading, not an error.
   virtual Result<HealthReading> health(unsigned gpu) = 0;
@@ -196,7 +199,8 @@ class FakeNvml final : public Nvml {
   std::optional<Error> fault;                              // every call fails with it
 
   Result<NvmlSystem> system() override;
-  Result<std::vector<NvmlGpu>> gpus() override;
+  Result<unsigned> count() override;
+  Result<NvmlGpu> gpu(unsigned gpu) override;
   Result<NvmlState> state(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
   Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;

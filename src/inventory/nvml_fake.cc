@@ -37,6 +37,18 @@ Joint joint_of(const std::vector<NvmlNvlink>& from, const std::vector<NvmlNvlink
 
 }  // namespace
 
+Result<std::vector<NvmlGpu>> Nvml::gpus() {
+  const Result<unsigned> number = count();
+  if (!number) return number.error();
+  std::vector<NvmlGpu> all;
+  for (unsigned i = 0; i < *number; ++i) {
+    auto one = gpu(i);
+    if (!one) return one.error();
+    all.push_back(*std::move(one));
+  }
+  return all;
+}
+
 Result<model::NodeTopology> topology_from(Nvml& nvml) {
   const auto gpus = nvml.gpus();
   if (!gpus) return gpus.error();
@@ -72,9 +84,15 @@ Result<NvmlSystem> FakeNvml::system() {
   return system_answer;
 }
 
-Result<std::vector<NvmlGpu>> FakeNvml::gpus() {
+Result<unsigned> FakeNvml::count() {
   if (fault) return *fault;
-  return gpu_answers;
+  return static_cast<unsigned>(gpu_answers.size());
+}
+
+Result<NvmlGpu> FakeNvml::gpu(unsigned gpu) {
+  if (fault) return *fault;
+  if (gpu >= gpu_answers.size()) return no_such_gpu(gpu);
+  return gpu_answers[gpu];
 }
 
 Result<NvmlState> FakeNvml::state(unsigned gpu) {

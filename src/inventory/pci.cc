@@ -77,7 +77,8 @@ PciDevice read_device(const Sysfs& sys, const std::string& bus_id, PciKind kind)
     device.numa = static_cast<int>(*numa);
   device.cpus = sys.text(at / "local_cpulist").value_or("");
   device.link = read_link(sys, at, "current");
-  device.most = read_link(sys, at, "max");
+  device.own = read_link(sys, at, "max");
+  device.most = device.own;
   if (const auto real = sys.real(at)) {
     device.chain = chain_of(*real);
     device.most = lesser(device.most, read_link(sys, real->parent_path(), "max"));

@@ -33,6 +33,7 @@ struct PciDevice {
   std::optional<int> numa;                    // nullopt: the machine does not tell
   std::string cpus;                           // "0-23"
   PciLink link;                               // now: an idle GPU may have slowed its link down
+  PciLink own;                                // what the device alone could do
   PciLink most;                               // what device and upstream port can both do
   std::uint64_t bar1_bytes = 0;               // the largest memory window; 0: not told
   std::optional<unsigned> payload_bytes;      // largest packet in use; nullopt: needs root

@@ -26,8 +26,10 @@ std::string printed(const char* format, Args... args) {
   return text;
 }
 
-// What NVML calls "00000000:07:00.0" is "0000:07:00.0" here.
-std::string bus_id_of(const PciAddress& pci) { return pci.text().substr(4); }
+// What NVML calls "00000000:BD:00.0" is "0000:bd:00.0" here.
+std::string bus_id_of(const PciAddress& pci) {
+  return printed("%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+}
 
 // The bridges a device hangs below, by number; two devices share those that their distance says.
 struct Place {
