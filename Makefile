@@ -17,6 +17,9 @@ test:            ## what CI runs, at most 25 minutes on two cores
 test-long:       ## all of it in full
 	@scripts/test.sh long
 
+test-clients: build-clients ## programs that nobody here wrote, with every driver version
+	@scripts/test_clients.sh build/release
+
 test-bare:       ## `make demo` and `make test` in a fresh Debian 12
 	@scripts/test_bare.sh
 
@@ -42,6 +45,9 @@ setup-demo:
 	@scripts/setup.sh demo
 setup-e2e:
 	@scripts/setup.sh e2e
+build-clients:
+	@scripts/setup.sh test
+	@scripts/build.sh release programs with_machine
 build-fuzz:
 	@scripts/setup.sh test
 	@scripts/build.sh fuzz fuzzers

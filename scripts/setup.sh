@@ -37,21 +37,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   rm -f "$log"
 fi
 
-# The venv is made of Debian's own python3, whatever else is first on PATH, and rebuilt when the
-# list of clients changes.
-stamp=$venv/requirements.txt
-if ! cmp -s "$here/requirements.txt" "$stamp"; then
-  log=$(mktemp)
-  if { rm -rf "$venv" && /usr/bin/python3 -m venv "$venv" &&
-       "$venv/bin/pip" install -q --disable-pip-version-check --retries 2 --timeout 30 \
-         -r "$here/requirements.txt"; } >"$log" 2>&1; then
-    cp "$here/requirements.txt" "$stamp"
-  else
-    tail -3 "$log" >&2
-    echo "setup: the Python clients could not be installed (PyPI does not answer?)" >&2
-    rm -f "$log"
-    [ "$level" = demo ] || exit 1
-    exit 0
-  fi
-  rm -f "$log"
+if ! "$here/client_venv.sh" "$here/requirements.txt" "$venv"; then
+  echo "setup: the Python clients could not be installed (PyPI does not answer?)" >&2
+  [ "$level" = demo ] || exit 1
 fi

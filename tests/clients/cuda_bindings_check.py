@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """cuda-bindings on a simulated a100x8 or in a share of it: what is taken of the GPU is what is
-missing, and comes back; look-ups by name and version; sharing by descriptor and by IPC handle.
-
-usage: cuda_bindings_check.py [CUDA] -- the version that the driver has, 13.0 where not said
-"""
+missing, and comes back; look-ups by name and version; sharing by descriptor and by IPC handle."""
 import ctypes
 import os
 import subprocess
@@ -17,8 +14,6 @@ from check import expect, expect_between
 from surroundings import PTX
 
 MIB = 1 << 20
-cuda_version = sys.argv[1] if len(sys.argv) > 1 else "13.0"
-DRIVER = int(float(cuda_version) * 1000 + 0.5) // 10 * 10
 
 
 def ok(answer):
@@ -54,14 +49,13 @@ class GivesBack:
 def check_look_ups():
     """The same function by both names; a version that the driver has not is not found."""
     library = ctypes.CDLL("libcuda.so.1")
-    address, status = ok(cu.cuGetProcAddress(b"cuMemAlloc", 3020, 0))
-    expect("status", int(status), 0)
-    expect("cuMemAlloc_v2", address, ctypes.cast(library.cuMemAlloc_v2, ctypes.c_void_p).value)
-    result, _, status = cu.cuGetProcAddress(b"cuMemAlloc", 2000, 0)
-    expect("the first cuMemAlloc", (result.value, int(status)), (0, 0))
+    for version, symbol in ((3020, library.cuMemAlloc_v2), (2000, library.cuMemAlloc)):
+        result, address, *_ = cu.cuGetProcAddress(b"cuMemAlloc", version, 0)
+        expect("result", result.name, "CUDA_SUCCESS")
+        expect(symbol.__name__, address, ctypes.cast(symbol, ctypes.c_void_p).value)
     result, *_ = cu.cuGetProcAddress(b"cuNoSuchCall", 13000, 0)
     expect("an unknown name", result.name, "CUDA_ERROR_NOT_FOUND")
-    expect("the driver's version", ok(cu.cuDriverGetVersion()), DRIVER)
+    expect("the driver's version", ok(cu.cuDriverGetVersion()), surroundings.cuda_number)
 
 
 def check_virtual_memory():
@@ -146,7 +140,9 @@ def check_capture(stream, module):
     ok(cu.cuStreamBeginCapture(stream, cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
     ok(cu.cuLaunchKernel(fill, 4, 1, 1, 256, 1, 1, 0, stream, words, 0))
     graph = ok(cu.cuStreamEndCapture(stream))
-    ready = ok(cu.cuGraphInstantiate(graph, 0))
+    # The bindings of 11.8 have it under its second name.
+    instantiate = getattr(cu, "cuGraphInstantiateWithFlags", cu.cuGraphInstantiate)
+    ready = ok(instantiate(graph, 0))
     ok(cu.cuGraphLaunch(ready, stream))
     ok(cu.cuStreamSynchronize(stream))
     seen = numpy.zeros(1024, dtype=numpy.uint32)
@@ -237,7 +233,7 @@ def main():
     check_ipc()
     check_managed()
     check_limit()
-    print(f"cuda-bindings (simulated CUDA {cuda_version}, {surroundings.where}): all as expected")
+    print(f"cuda-bindings (simulated, {surroundings.where}): all as expected")
 
 
 if __name__ == "__main__":

@@ -218,7 +218,8 @@ def free_bytes():
 
 def check_system(device):
     expect("GPUs by NVML", system.get_num_devices(), surroundings.gpus)
-    expect("driver", system.get_kernel_mode_driver_version(), (580, 65, 6))
+    expect("driver", system.get_kernel_mode_driver_version(),
+           tuple(int(part) for part in surroundings.driver.split(".")))
     gpu = device.to_system_device()
     expect("the same GPU", gpu.uuid, f"GPU-{device.uuid}")
     expect("its name", gpu.name, device.name)

@@ -7,7 +7,8 @@ import time
 import surroundings
 from check import Load, client, expect
 
-HEAD = "NVITOP 1.7.2       Driver Version: 580.65.06      CUDA Driver Version: 13.0"
+HEAD = (f"NVITOP 1.7.2       Driver Version: {surroundings.driver}"
+        f"      CUDA Driver Version: {surroundings.cuda}")
 TOTAL = "4096MiB" if surroundings.in_share else "80.00GiB"
 IDLE = ["│   0  A100-SXM4-80GB        On │ 00000000:07:00.0 Off │ Disabled           0 │",
         f"│ N/A   31C   P0     62W / 400W │ {f'0B / {TOTAL}':>20} │      0%      Default │"]

@@ -11,7 +11,7 @@ if [ ! -x "$venv/bin/python" ]; then
   exit 77
 fi
 ALIQUOT_STATE_DIR=$(mktemp -d)
-export ALIQUOT_STATE_DIR
+export ALIQUOT_STATE_DIR ALIQUOT_TEST_CUDA=$cuda
 finish() {
   "$bin/aliquot" broker --stop >/dev/null 2>&1 || true
   rm -rf "$ALIQUOT_STATE_DIR"

@@ -1,5 +1,6 @@
-"""Where a check runs: bare on a simulated a100x8, or in a share of one of its GPUs. run_client.sh
-says which by ALIQUOT_TEST_SHARE_BYTES. And the PTX that the checks send."""
+"""Where a check runs: bare on a simulated a100x8, or in a share of one of its GPUs; with which driver.
+run_client.sh says so by ALIQUOT_TEST_SHARE_BYTES and ALIQUOT_TEST_CUDA. And the PTX that the checks
+send."""
 import os
 
 BARE_BYTES = 84974239744  # of an A100, by the driver; in the model's file
@@ -8,7 +9,10 @@ in_share = share_bytes != 0
 gpus = 1 if in_share else 8
 driver_total = share_bytes or BARE_BYTES
 nvml_total = share_bytes or 85899345920
-where = "in a share" if in_share else "bare"
+cuda = os.environ.get("ALIQUOT_TEST_CUDA") or "13.0"
+cuda_number = sum(int(part) * size for part, size in zip(cuda.split("."), (1000, 10)))
+driver = {"11.8": "520.61.05", "12.4": "550.54.15", "12.9": "575.57.08", "13.0": "580.65.06"}[cuda]
+where = f"CUDA {cuda}, {'in a share' if in_share else 'bare'}"
 
 # Kernels that the simulated machine computes (spin: that take the time asked for). The last one is
 # unknown to it: only timed.

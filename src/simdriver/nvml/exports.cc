@@ -1,6 +1,5 @@
 // The exported functions of libnvidia-ml, one per row of the table: the body where there is one.
-// Which of them the library shows, its version script says (nvml_export_list.cc); an older
-// machine's copy hides more (library_versions.h).
+// A machine's copy hides those that its version has not (library_versions.h).
 
 #include "simdriver/nvml/answer.h"
 #include "simdriver/nvml/bodies.h"
