@@ -341,6 +341,7 @@ void Book::remove_finished() {
 
 void Book::seldom() {
   for (auto& [name, entry] : leases_) entry.lease->audit();
+  hold_to_measured();
   compute_.seldom();
 }
 

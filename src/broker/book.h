@@ -98,6 +98,11 @@ class Book {
   void remove_finished();
   Entries::iterator remove(Entries::iterator entry);
   void discard(const std::filesystem::path& directory);
+  // The least excess of each lease and GPU in the readings so far.
+  using Excesses = std::map<std::pair<std::string, unsigned>, std::uint64_t>;
+  static std::uint64_t measured_bytes(const Lease& lease, const ProbedGpu& gpu);
+  bool read_excess(const std::string& driver, Excesses& least);
+  void hold_to_measured();
   std::string fresh_name();
   void add_measured(LeaseRow& row);
   // By index on the machine or UUID; empty: all of the lease. Numbers within the lease.

@@ -39,7 +39,8 @@ void fields(Archive& a, ComputeRow& v) {
 template <typename Archive>
 void fields(Archive& a, UsageRow& v) {
   a(v.index), a(v.uuid), a(v.total_bytes), a(v.limit_bytes), a(v.used_bytes);
-  a(v.unaccounted_bytes), a(v.kind_bytes), a(v.cores), a(v.refusals), a(v.launches);
+  a(v.unaccounted_bytes), a(v.held_back_bytes), a(v.kind_bytes), a(v.cores), a(v.refusals),
+      a(v.launches);
   a(v.waiting_ns), a(v.compute);
 }
 template <typename Archive>

@@ -10,7 +10,7 @@ LeaseRow full_row() {
   row.name = "a";
   row.guarded = true;
   row.state = wire::LeaseState::kPoisoned;
-  row.gpus.push_back({1, "GPU-1", 2, 3, 4, -5, {6, 7}, 8, 9, 10, 11, {}});
+  row.gpus.push_back({1, "GPU-1", 2, 3, 4, -5, 12, {6, 7}, 8, 9, 10, 11, {}});
   row.gpus.back().compute.busy = 12;
   row.gpus.back().compute.state = ComputeState::kPaused;
   row.rows.push_back({12, 13, {14, 15}});

@@ -11,6 +11,7 @@
 #include "broker/broker_fixture.h"
 #include "broker/codec.h"
 #include "broker/listener.h"
+#include "broker/unaccounted.h"
 
 namespace aliquot::broker {
 namespace {
@@ -82,6 +83,44 @@ TEST_F(Hostile, ATruncatedLedgerPoisonsItsLeaseOnly) {
   EXPECT_EQ(client().get_lease("good")->state, wire::LeaseState::kLive);
   EXPECT_EQ(client().get_lease("bad")->gpus[0].limit_bytes, 0u);
   EXPECT_FALSE(client().set_memory("bad", "", {model::MemoryQuantity::Kind::kBytes, 1000}));
+}
+
+// All zero adds up, so no audit finds it: what the driver measures does.
+TEST_F(Hostile, ALedgerRewrittenToAConsistentLieGainsNothingBeyondTheSlack) {
+  const auto granted = lease("bad", 4 * kTestGiB);
+  const auto a = attach_or_exit(granted.directory);
+  const auto slot = static_cast<unsigned>(a.slot);
+  ASSERT_EQ(quota_of(a).reserve(slot, 3 * kTestGiB), wire::Outcome::kOk);
+  machine_->gpu[0].pid = getpid();
+  machine_->gpu[0].pid_bytes = 3 * kTestGiB;
+  std::memset(&a.ledger.gpu(0).head, 0, sizeof(wire::Pair));
+  std::memset(&a.ledger.cell(slot, 0).mirror, 0, sizeof(wire::Pair));
+  const auto held_back = [&] { return client().get_lease("bad")->gpus[0].held_back_bytes; };
+  ASSERT_TRUE(eventually([&] { return held_back() != 0; }, 5000));
+  EXPECT_EQ(held_back(), excess(3 * kTestGiB, 0, 1));
+  EXPECT_EQ(client().get_lease("bad")->gpus[0].limit_bytes, 4 * kTestGiB);  // what was promised
+  EXPECT_EQ(client().get_lease("bad")->anomalies, 0u);
+  EXPECT_EQ(quota_of(a).reserve(slot, kTestGiB + ordinary_excess(0, 1) + 1),
+            wire::Outcome::kRefused);
+  EXPECT_EQ(quota_of(a).reserve(slot, kTestGiB + ordinary_excess(0, 1)), wire::Outcome::kOk);
+  quota_of(a).release(slot, kTestGiB + ordinary_excess(0, 1));
+  // Kept by the next broker, and given back with the memory.
+  kill_broker();
+  start_broker();
+  EXPECT_EQ(a.grant->gpu[0].memory_limit_bytes, kTestGiB + ordinary_excess(0, 1));
+  machine_->gpu[0].pid_bytes = 0;
+  EXPECT_TRUE(eventually([&] { return held_back() == 0; }, 5000));
+  EXPECT_EQ(quota_of(a).reserve(slot, 4 * kTestGiB), wire::Outcome::kOk);
+}
+
+TEST_F(Hostile, WhatAnotherProcessOfTheRunHoldsUnattachedIsTakenFromTheLimit) {
+  const auto granted = lease("bad", 4 * kTestGiB);
+  const auto a = attach_or_exit(granted.directory);
+  Child stranger([] { return pause(); });
+  machine_->gpu[0].pid = stranger.pid();
+  machine_->gpu[0].pid_bytes = 4 * kTestGiB;
+  ASSERT_TRUE(eventually(
+      [&] { return a.grant->gpu[0].memory_limit_bytes == ordinary_excess(0, 1); }, 5000));
 }
 
 TEST_F(Hostile, SilentConnectionsGoAndDoNotKeepOthersOut) {

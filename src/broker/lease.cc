@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/files.h"
+#include "model/quantity.h"
 
 namespace aliquot::broker {
 namespace {
@@ -95,6 +96,7 @@ Result<std::unique_ptr<Lease>> Lease::create(const std::filesystem::path& direct
         for (std::size_t i = 0; i < gpus.size(); ++i) {
           fill_gpu(grant.gpu[i], gpus[i], request);
           table.gpu_index[i] = gpus[i].index;
+          table.granted_bytes[i] = grant.gpu[i].memory_limit_bytes;
         }
         grant.state = static_cast<std::uint32_t>(wire::LeaseState::kLive);
         grant.generation = 1;
@@ -116,7 +118,10 @@ void Lease::take_over() {
   Table& table = files_.table();
   table.starts++;
   for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
-    if (quota(gpu).bump() != wire::Outcome::kOk) complain("bump at takeover: the ledger is busy");
+    const std::uint64_t granted = limit_bytes(gpu);
+    held_back_[gpu] = granted - std::min(granted, grant().gpu[gpu].memory_limit_bytes.load());
+    excess_[gpu] = SteadyExcess(held_back_[gpu]);
+    if (const Status held = enforce_limit(gpu); !held) complain(held.error().message);
   }
   for (unsigned slot = 0; slot < slot_count(); ++slot) {
     TableEntry& entry = table.slot[slot];
@@ -384,7 +389,13 @@ void Lease::audit() {
 }
 
 Status Lease::set_limit(unsigned gpu, std::uint64_t bytes) {
-  grant().gpu[gpu].memory_limit_bytes.store(std::min(bytes, wire::kUnlimitedBytes),
+  files_.table().granted_bytes[gpu] = std::min(bytes, wire::kUnlimitedBytes);
+  return enforce_limit(gpu);
+}
+
+Status Lease::enforce_limit(unsigned gpu) {
+  const std::uint64_t granted = limit_bytes(gpu);
+  grant().gpu[gpu].memory_limit_bytes.store(granted - std::min(granted, held_back_[gpu]),
                                             std::memory_order_release);
   grant().generation.fetch_add(1, std::memory_order_release);
   for (unsigned round = 0; round < kBumpRounds; ++round)
@@ -394,11 +405,25 @@ Status Lease::set_limit(unsigned gpu, std::uint64_t bytes) {
                                        "holds for honest processes"};
 }
 
+void Lease::hold_back(unsigned gpu, std::uint64_t excess_bytes) {
+  const std::uint64_t steady = excess_[gpu].after(excess_bytes);
+  if (steady == held_back_[gpu] || state() != wire::LeaseState::kLive) return;
+  if (held_back_[gpu] == 0)
+    complain("it holds " + model::memory_text(steady) + " of GPU " +
+             std::to_string(gpu_index(gpu)) +
+             " beyond what is charged to it; it may take so much less");
+  held_back_[gpu] = steady;
+  // A scribbler that keeps the bump out meets the limit a second later.
+  if (const Status held = enforce_limit(gpu); !held) complain(held.error().message);
+}
+
 void Lease::end(wire::LeaseState state) {
   grant().state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
   if (state == wire::LeaseState::kPoisoned)
-    for (unsigned gpu = 0; gpu < gpus(); ++gpu)
+    for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
+      files_.table().granted_bytes[gpu] = 0;
       grant().gpu[gpu].memory_limit_bytes.store(0, std::memory_order_release);
+    }
   grant().generation.fetch_add(1, std::memory_order_release);
 }
 

@@ -6,6 +6,7 @@
 // it is clamped, and no loop's length depends on it. On the broker's loop thread only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +19,7 @@
 #include "broker/lease_files.h"
 #include "broker/requests.h"
 #include "broker/run_membership.h"
+#include "broker/unaccounted.h"
 #include "common/result.h"
 #include "log/log.h"
 #include "wire/control.h"
@@ -79,6 +81,9 @@ class Lease {
 
   // In force when this returns ok. Bytes at most the GPU's memory.
   Status set_limit(unsigned gpu, std::uint64_t bytes);
+  // Once a second: so much does the lease hold beyond what is charged and ordinary. What stands
+  // twice in a row it may take less.
+  void hold_back(unsigned gpu, std::uint64_t excess_bytes);
 
   // Nobody holds it, no command runs and no attached process lives.
   bool is_over() const { return !is_held() && runners_ == 0 && slot_of_.empty(); }
@@ -90,7 +95,9 @@ class Lease {
   unsigned gpus() const { return grant().gpu_count; }
   std::uint32_t gpu_index(unsigned gpu) const { return files_.table().gpu_index[gpu]; }
   std::string uuid(unsigned gpu) const { return grant().gpu[gpu].uuid_text; }
-  std::uint64_t limit_bytes(unsigned gpu) const { return grant().gpu[gpu].memory_limit_bytes; }
+  std::uint64_t limit_bytes(unsigned gpu) const { return files_.table().granted_bytes[gpu]; }
+  std::uint64_t held_back_bytes(unsigned gpu) const { return held_back_[gpu]; }
+  std::size_t processes() const { return slot_of_.size(); }
   std::uint32_t cores(unsigned gpu) const { return grant().gpu[gpu].cores; }
   std::uint64_t used_bytes(unsigned gpu) const { return quota(gpu).used(); }
   wire::LeaseState state() const { return wire::LeaseState{grant().state.load()}; }
@@ -113,6 +120,7 @@ class Lease {
   void take_over();
   void watch(int pidfd, std::uint64_t key);
   void show_process(unsigned slot, std::int32_t pid);
+  Status enforce_limit(unsigned gpu);
   bool empty_slot(unsigned slot);
   bool free_slot(unsigned slot);
   void tell_slot(unsigned slot, bool taken);
@@ -133,6 +141,8 @@ class Lease {
   std::map<ProcessIdentity, unsigned> slot_of_;
   SlotObserver slot_observer_;
   std::vector<unsigned> stuck_;  // dead slots whose bytes a scribbler kept us from subtracting
+  std::array<SteadyExcess, wire::kMaxGpus> excess_;
+  std::array<std::uint64_t, wire::kMaxGpus> held_back_{};
   unsigned runners_ = 0;
   unsigned next_image_check_ = 0;
   unsigned complaints_ = 0;

@@ -45,6 +45,7 @@ LeaseRow Lease::row() const {
     usage.uuid = uuid(gpu);
     usage.total_bytes = grant().gpu[gpu].physical_bytes;
     usage.limit_bytes = limit_bytes(gpu);
+    usage.held_back_bytes = held_back_bytes(gpu);
     usage.used_bytes = used_bytes(gpu);
     const wire::GrantGpu& granted = grant().gpu[gpu];
     usage.cores = granted.cores;

@@ -89,6 +89,7 @@ struct UsageRow {
   std::uint64_t limit_bytes = 0;
   std::uint64_t used_bytes = 0;           // charged
   std::int64_t unaccounted_bytes = 0;     // measured by the driver minus charged; 0: not known
+  std::uint64_t held_back_bytes = 0;      // of the limit: held beyond what is charged and ordinary
   std::vector<std::uint64_t> kind_bytes;  // by wire::Kind
   std::uint32_t cores = 0;
   std::uint64_t refusals = 0, launches = 0, waiting_ns = 0;  // since the lease began

@@ -16,7 +16,7 @@
 namespace aliquot::broker {
 
 inline constexpr std::uint64_t kTableMagic = 0x31454c4241544c41;  // "ALTABLE1" in memory order
-inline constexpr std::uint32_t kTableLayout = 1;
+inline constexpr std::uint32_t kTableLayout = 2;
 inline constexpr unsigned kMaxRunners = 64;
 inline constexpr unsigned kMaxRunNamespaces = 8;
 
@@ -59,8 +59,9 @@ struct Table {
   char cgroup[512];
   std::uint32_t gpu_index[wire::kMaxGpus];  // on the machine, PCI order
   TableTotals totals[wire::kMaxGpus];
-  std::uint32_t held;           // 1: lives until it is released, whoever runs in it
-  std::uint32_t owner_uid;      // who besides root may join and change it
+  std::uint64_t granted_bytes[wire::kMaxGpus];  // the grant may say less (unaccounted.h)
+  std::uint32_t held;                           // 1: lives until it is released, whoever runs in it
+  std::uint32_t owner_uid;                      // who besides root may join and change it
   std::uint64_t offender_gpus;  // bit i: work on GPU i of the lease has passed its gate by
   std::uint64_t reserved0[2];
   TableEntry runner[kMaxRunners];

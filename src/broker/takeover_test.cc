@@ -84,7 +84,7 @@ TEST_P(Takeover, ALimitThatWasStoredIsInForceAfterwards) {
   const auto granted = lease("a", 1000);
   const auto me = attach_or_exit(granted.directory);
   kill_broker();
-  files("a").grant().gpu[0].memory_limit_bytes = 10;  // killed before the bump
+  files("a").table().granted_bytes[0] = 10;  // killed before the next store
   start_broker();
   EXPECT_EQ(quota_of(me).reserve(static_cast<unsigned>(me.slot), 11), Outcome::kRefused);
   EXPECT_EQ(client().get_lease("a")->gpus[0].limit_bytes, 10u);

@@ -80,6 +80,8 @@ TEST(Ps, NamesALeaseThatHoldsWellMoreThanIsCharged) {
   lease.gpus[0].unaccounted_bytes = static_cast<std::int64_t>(2 * model::kGiB);
   EXPECT_EQ(unaccounted_text({lease}),
             "lease web holds 2GiB of GPU 0 beyond what is charged to it\n");
+  lease.gpus[0].held_back_bytes = model::kGiB;
+  EXPECT_THAT(unaccounted_text({lease}), HasSubstr("charged to it; it may take 1GiB less\n"));
 }
 
 TEST(Table, AlignsNumbersRightAndTrimsLineEnds) {

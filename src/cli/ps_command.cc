@@ -3,6 +3,7 @@
 #include <memory>
 #include <ostream>
 
+#include "broker/unaccounted.h"
 #include "cli/compute_view.h"
 #include "cli/surroundings.h"
 #include "cli/table.h"
@@ -41,6 +42,7 @@ Json usage_json(const UsageRow& usage) {
       .set("limit_bytes", usage.limit_bytes)
       .set("used_bytes", usage.used_bytes)
       .set("unaccounted_bytes", usage.unaccounted_bytes)
+      .set("held_back_bytes", usage.held_back_bytes)
       .set("bytes_by_kind", kinds)
       .set("refusals", usage.refusals)
       .set("compute", compute_json(usage));
@@ -118,16 +120,17 @@ std::string lease_table(const std::vector<LeaseRow>& leases) {
 }
 
 std::string unaccounted_text(const std::vector<LeaseRow>& leases) {
-  // The driver's own rounding: 2 MiB blocks, modules' variables, stacks (docs/what-is-charged.md).
-  constexpr std::uint64_t kOrdinary = 256 * model::kMiB;
   std::string text;
   for (const LeaseRow& lease : leases)
     for (const UsageRow& usage : lease.gpus) {
       if (usage.unaccounted_bytes <= 0) continue;
       const auto beyond = static_cast<std::uint64_t>(usage.unaccounted_bytes);
-      if (beyond <= kOrdinary + usage.used_bytes / 10) continue;
+      if (beyond <= broker::ordinary_excess(usage.used_bytes, lease.processes)) continue;
       text += "lease " + lease.name + " holds " + model::memory_text(beyond) + " of GPU " +
-              std::to_string(usage.index) + " beyond what is charged to it\n";
+              std::to_string(usage.index) + " beyond what is charged to it";
+      if (usage.held_back_bytes != 0)
+        text += "; it may take " + model::memory_text(usage.held_back_bytes) + " less";
+      text += '\n';
     }
   return text;
 }
