@@ -1,5 +1,5 @@
 # The commands people use. Everything is built under build/.
-.PHONY: demo test test-long test-bare test-clients e2e e2e-long fuzz bench build clean help
+.PHONY: demo test test-long test-bare test-clients e2e e2e-long fuzz bench gpu build clean help
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\): *.*## */  make \1\t/p' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ fuzz: build-fuzz ## every fuzzer for a minute
 
 bench: build     ## figures as JSON; CHECK=1 holds them to bench/thresholds.json
 	@scripts/bench.py build/release $(if $(CHECK),--check)
+
+gpu:             ## the checks that need a real GPU; builds nothing, says so where there is none
+	@scripts/gpu.sh build/release
 
 clean:           ## remove build/
 	rm -rf build

@@ -30,21 +30,12 @@ std::vector<std::string> chosen(const SharesOptions& options) {
   return options.set == "slow" ? slow_motion_cells() : real_time_cells();
 }
 
-Result<CellMachine> machine_for(const SharesOptions& options) {
-  const auto driver = inventory::choose_driver(driver_question(options.sim));
-  if (!driver) return driver.error();
-  if (!driver->simulated())
-    return Error{Errc::kInvalid,
-                 "the device's own account is read on simulated machines only; "
-                 "start one with `aliquot sim up` and name it with --sim"};
-  const auto spec = simdriver::read_machine(driver->machine_directory / "machine.json");
+// Real nanoseconds for one of the machine's.
+Result<double> slowness_of(const inventory::Driver& driver) {
+  if (!driver.simulated()) return 1.0;
+  const auto spec = simdriver::read_machine(driver.machine_directory / "machine.json");
   if (!spec) return spec.error();
-  CellMachine where;
-  where.machine.name = driver->machine_directory.filename();
-  where.machine.directory = driver->machine_directory;
-  where.gpu = options.gpu;
-  where.slowness = static_cast<double>(simdriver::kRealTime) / spec->time_scale_micro;
-  return where;
+  return static_cast<double>(simdriver::kRealTime) / spec->time_scale_micro;
 }
 
 format::Json json_of(const MeasuredCell& cell, const replay::CellResult& twin) {
@@ -72,7 +63,7 @@ struct Measured {
   replay::CellResult twin;
 };
 
-format::Json summary_of(const std::vector<Measured>& all, double slowness) {
+format::Json summary_of(const std::vector<Measured>& all, const CellMachine& where) {
   double mean = 0, worst = 0, busy = 100;
   bool valid = !all.empty();
   format::Json cells = format::Json::array();
@@ -85,8 +76,8 @@ format::Json summary_of(const std::vector<Measured>& all, double slowness) {
   }
   return format::Json::object()
       .set("bench", "shares")
-      .set("simulated", true)
-      .set("speed", 1 / slowness)
+      .set("simulated", !where.simulated.empty())
+      .set("speed", 1 / where.slowness)
       .set("mean_error_points", mean)
       .set("worst_error_points", worst)
       .set("least_busy_percent", busy)
@@ -128,12 +119,20 @@ Status run_shares(const SharesOptions& options, Invocation& invocation) {
   }
   const auto program = own_program();
   if (!program) return program.error();
-  const auto where = machine_for(options);
-  if (!where) return where.error();
+  const auto driver = inventory::choose_driver(driver_question(options.sim));
+  if (!driver) return driver.error();
+  const auto slowness = slowness_of(*driver);
+  if (!slowness) return slowness.error();
+  const auto account = account_of(*driver, options.gpu);
+  if (!account) return account.error();
+  const CellMachine where{.account = **account,
+                          .simulated = driver->machine_directory.filename().string(),
+                          .gpu = options.gpu,
+                          .slowness = *slowness};
   std::vector<Measured> all;
   for (const replay::GateCell& cell : cells) {
     auto measured =
-        measure_cell(*program, *where, cell, static_cast<Nanoseconds>(options.seconds * kSecond));
+        measure_cell(*program, where, cell, static_cast<Nanoseconds>(options.seconds * kSecond));
     if (!measured) return measured.error();
     replay::TwinOptions twin;
     twin.duration = twin.warmup + static_cast<Nanoseconds>(options.seconds * kSecond);
@@ -141,9 +140,9 @@ Status run_shares(const SharesOptions& options, Invocation& invocation) {
     if (!options.json) invocation.err << "aliquot bench shares: " << cell.name << " done\n";
   }
   if (options.json)
-    invocation.out << summary_of(all, where->slowness).dump() << '\n';
+    invocation.out << summary_of(all, where).dump() << '\n';
   else
-    invocation.out << "Points of share against the device's own account (simulated).\n"
+    invocation.out << "Points of share against the account of " << driver->title() << ".\n"
                    << table_of(all);
   if (std::ranges::any_of(all, [](const Measured& one) { return !one.cell.valid; }))
     invocation.status = kInvalidRun;
@@ -156,7 +155,7 @@ void add_bench_command(CLI::App& app, Invocation& invocation) {
   CLI::App* bench = app.add_subcommand("bench", "Measure what this installation does");
   bench->require_subcommand(1);
   CLI::App* shares = bench->add_subcommand(
-      "shares", "Tenants in their shares of a simulated GPU, against the device's own account");
+      "shares", "Programs in their shares of a GPU, against the device's own account");
   auto options = std::make_shared<SharesOptions>();
   shares->add_option("--sim", options->sim, "Running simulated machine");
   shares->add_option("--gpu", options->gpu, "GPU index")->capture_default_str();

@@ -1,4 +1,4 @@
-// `aliquot bench shares`: cells of the share matrix on a simulated machine, as JSON or a table.
+// `aliquot bench shares`: cells of the share matrix on a GPU, as JSON or a table.
 // One thread.
 #pragma once
 

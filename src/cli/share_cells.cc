@@ -16,7 +16,6 @@
 #include <thread>
 
 #include "cli/surroundings.h"
-#include "simdriver/device_use.h"
 
 namespace aliquot::cli {
 namespace {
@@ -139,7 +138,7 @@ Result<std::vector<std::vector<std::int32_t>>> wait_for_all(const CellMachine& w
   const MonotonicClock clock;
   const Nanoseconds deadline = clock.now() + kStartPatience;
   while (clock.now() < deadline) {
-    const auto use = simdriver::device_use(where.machine, where.gpu);
+    const auto use = where.account.read();
     if (!use) return use.error();
     std::vector<std::vector<std::int32_t>> all;
     bool complete = true;
@@ -163,11 +162,10 @@ Status start_tenants(const std::filesystem::path& program, const CellMachine& wh
     for (int process = 0; process < tenant.processes; ++process) {
       std::vector<std::string> words{program.string(), "run", "-q"};
       if (process == 0) {
-        for (const std::string& word :
-             {std::string("--sim"), where.machine.name, std::string("--name"), lease_name(i),
-              std::string("--gpu"), std::to_string(where.gpu), std::string("--memory"),
-              std::string("2GiB"), std::string("--cores"), fmt::format("{}", cell.shares[i])})
-          words.push_back(word);
+        if (!where.simulated.empty()) words.insert(words.end(), {"--sim", where.simulated});
+        words.insert(words.end(),
+                     {"--name", lease_name(i), "--gpu", std::to_string(where.gpu), "--memory",
+                      "2GiB", "--cores", fmt::format("{}", cell.shares[i])});
       } else {
         words.insert(words.end(), {"--lease", lease_name(i)});
       }
@@ -249,12 +247,12 @@ Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const Ce
     return started.error();
   const auto processes = wait_for_all(where, cell, commands);
   if (!processes) return processes.error();
-  sleep_for(real(kWarmUp));
+  if (const Status passed = where.account.pass(real(kWarmUp)); !passed) return passed.error();
   WakeLatency latency;
-  const auto before = simdriver::device_use(where.machine, where.gpu);
+  const auto before = where.account.read();
   if (!before) return before.error();
-  sleep_for(real(machine_time));
-  const auto after = simdriver::device_use(where.machine, where.gpu);
+  if (const Status passed = where.account.pass(real(machine_time)); !passed) return passed.error();
+  const auto after = where.account.read();
   if (!after) return after.error();
   const Nanoseconds late = latency.end();
   if (commands.any_ended())

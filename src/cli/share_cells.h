@@ -1,9 +1,9 @@
-// Cells of the share matrix on a simulated machine: tenants as processes of their own in leases,
-// and what the device itself says they got. Real time, or the machine's slow motion.
+// Cells of the share matrix on a GPU, simulated or real: tenants as programs of their own in
+// leases, and what the device itself says they got. Real time, or a simulated machine's slow
+// motion.
 //
 // The cells are those of the virtual-time twin (replay/gate_cells.h), so the two can be held
-// against each other. Ground truth is the device's own account, never a counter of the gate. One
-// thread, and one that measures how late this host wakes sleepers.
+// against each other. One thread, and one that measures how late this host wakes sleepers.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/device_account.h"
 #include "common/clock.h"
 #include "common/result.h"
 #include "replay/gate_cells.h"
-#include "simdriver/machine.h"
 
 namespace aliquot::cli {
 
 struct CellMachine {
-  simdriver::RunningMachine machine;
+  DeviceAccount& account;
+  std::string simulated;  // the machine's name; empty: the real driver
   unsigned gpu = 0;
   double slowness = 1;  // real nanoseconds for one of the machine's
 };
