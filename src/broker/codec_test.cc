@@ -39,6 +39,20 @@ TEST(Codec, EveryShorterMessageIsRefused) {
   EXPECT_FALSE(decode(whole + "x", back));
 }
 
+TEST(Codec, WhatIsAbsentStaysAbsent) {
+  ComputeChange change, back;
+  change.lease = "a";
+  change.cores = 0;  // there, and nothing
+  back.weight = 5;
+  ASSERT_TRUE(decode(encoded(change), back));
+  EXPECT_EQ(back.cores, 0u);
+  EXPECT_FALSE(back.weight || back.share_class || back.capped);
+  EXPECT_EQ(encoded(back), encoded(change));
+  const std::string whole = encoded(change);
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    EXPECT_FALSE(decode(std::string_view(whole).substr(0, n), back)) << n;
+}
+
 TEST(Codec, ALengthBeyondTheMessageAllocatesNothing) {
   Encoder encoder;
   encoder(~std::uint64_t{0});

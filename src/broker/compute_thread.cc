@@ -56,6 +56,9 @@ void ComputeThread::poke() {
 void ComputeThread::run() {
   pthread_setname_np(pthread_self(), "compute");
   prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+  // Where it may: each wake that comes late on a busy host is device time lost. It never runs long.
+  const sched_param first{.sched_priority = 1};
+  pthread_setschedparam(pthread_self(), SCHED_RR, &first);
   while (!stopped_) {
     const std::uint32_t poked = poked_.load(std::memory_order_acquire);
     Nanoseconds next = kNever;

@@ -19,6 +19,11 @@ refused --gpus --gpus 0
 refused --memroy --memroy 4GiB
 refused --lease --lease a --memory 1GiB
 refused abc --memory abc
+refused abc --cores abc
+refused onlin --class onlin
+refused --cores --lease a --cores 5
 refused --name --name a --lease b
+"$aliquot" gpu set 0 --policy fare 2>"$work/err" && fail "there is no policy fare"
+grep -q "fair" "$work/err" || fail "it does not say which policies there are: $(cat "$work/err")"
 "$aliquot" ps >/dev/full 2>/dev/null && fail "what could not be written was called done"
 true
