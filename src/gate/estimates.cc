@@ -1,26 +1,6 @@
 #include "gate/estimates.h"
 
-#include <bit>
-
 namespace aliquot::gate {
-namespace {
-
-// SplitMix64's finaliser.
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
-std::uint64_t kernel_key(const KernelShape& shape) {
-  std::uint64_t key = mixed(shape.function);
-  for (int i = 0; i < 3; ++i) {
-    key = mixed(key + (static_cast<std::uint64_t>(shape.grid[i]) << 32 | shape.block[i]));
-  }
-  return key == 0 ? 1 : key;
-}
 
 // The key's entry, else a free one, else the one it will push out.
 std::size_t Estimates::place_of(std::uint64_t key) const {
@@ -33,13 +13,6 @@ std::size_t Estimates::place_of(std::uint64_t key) const {
     if (there == 0 && free == kEntries) free = at;
   }
   return free != kEntries ? free : (first + (key >> 32) % kProbes) % kEntries;
-}
-
-Estimates::Estimate Estimates::of(std::uint64_t key) const {
-  const Entry& entry = entries_[place_of(key)];
-  if (load(entry.key) != key) return {};
-  const auto value = std::bit_cast<Value>(load(entry.value));
-  return {static_cast<Nanoseconds>(value.duration), static_cast<Nanoseconds>(value.deviation)};
 }
 
 void Estimates::measured(std::uint64_t key, Nanoseconds duration_ns) {

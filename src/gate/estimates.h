@@ -5,6 +5,7 @@
 // another's once. Needs no library at run time.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,8 +19,17 @@ struct KernelShape {
   std::uint32_t block[3] = {1, 1, 1};
 };
 
-// Never 0.
-std::uint64_t kernel_key(const KernelShape& shape);
+// Never 0. On the path of every launch: a multiplication for each word.
+inline std::uint64_t kernel_key(const KernelShape& shape) {
+  constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;  // 2^64 / golden ratio
+  std::uint64_t key = shape.function * kOdd;
+  for (int i = 0; i < 3; ++i) {
+    key ^= static_cast<std::uint64_t>(shape.grid[i]) << 32 | shape.block[i];
+    key *= kOdd;
+    key ^= key >> 32;
+  }
+  return key == 0 ? 1 : key;
+}
 
 class Estimates {
  public:
@@ -28,7 +38,13 @@ class Estimates {
     Nanoseconds deviation_ns = 0;
   };
 
-  Estimate of(std::uint64_t key) const;
+  Estimate of(std::uint64_t key) const {
+    const Entry& first = entries_[key % kEntries];  // where it nearly always is
+    const Entry& entry = load(first.key) == key ? first : entries_[place_of(key)];
+    if (load(entry.key) != key) return {};
+    const auto value = std::bit_cast<Value>(load(entry.value));
+    return {static_cast<Nanoseconds>(value.duration), static_cast<Nanoseconds>(value.deviation)};
+  }
   // One measured duration: moving averages of it (weight 1/5) and of its deviation (1/10).
   void measured(std::uint64_t key, Nanoseconds duration_ns);
   // The longest estimate lately: decays by 1/1000 a measurement.
