@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "interposer/contexts.h"
+#include "interposer/copied.h"
 #include "interposer/guards.h"
 #include "interposer/physical_memory.h"
 #include "interposer/real_driver.h"
@@ -67,19 +68,21 @@ std::uint64_t mipmap_bytes(CUDA_ARRAY3D_DESCRIPTOR wanted, unsigned levels, CUde
   return result == CUDA_SUCCESS ? needs.bytes : estimated;
 }
 
+// Where the current context cannot be told, what the driver makes all the same goes back to it.
 template <class Handle, class Bytes, class Call, class Destroy>
 CUresult create(Handle* out, Bytes bytes_on, Call call, Destroy destroy) {
   const Place place = current_place();
-  if (place.result != CUDA_SUCCESS) return call(out);  // the driver says so itself
-  if (place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
-  Reservation reservation(place.gpu, Kind::kArray, bytes_on(device_of(place.gpu)));
+  const bool known = place.result == CUDA_SUCCESS;
+  if (known && place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
+  Reservation reservation(known ? place.gpu : kNoGpu, Kind::kArray,
+                          known ? bytes_on(device_of(place.gpu)) : 0);
   if (!reservation.granted()) return CUDA_ERROR_OUT_OF_MEMORY;
   Handle made = nullptr;
   const CUresult result = call(out != nullptr ? &made : nullptr);
   if (result != CUDA_SUCCESS) return result;
-  if (!keep(held_objects(), reservation, name_of(made), place.context)) {
+  if (!known || !keep(held_objects(), reservation, name_of(made), place.context)) {
     destroy(made);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return known ? CUDA_ERROR_OUT_OF_MEMORY : place.result;
   }
   *out = made;
   return result;
@@ -112,44 +115,49 @@ CUresult destroy(Handle handle, Call call) {
 
 namespace guard {
 
-CUresult cuArrayCreate(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR_v1* wanted) {
-  const auto call = [&](CUarray* at) { return real::cuArrayCreate(at, wanted); };
-  if (wanted == nullptr) return call(handle);
-  return create_array(
-      handle, {wanted->width, wanted->height, 0, wanted->format, wanted->channels, 0}, call);
+CUresult cuArrayCreate(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR_v1* descriptor) {
+  const Copied wanted(descriptor);
+  const auto call = [&](CUarray* at) { return real::cuArrayCreate(at, wanted.at); };
+  if (wanted.at == nullptr) return call(handle);
+  const auto& d = wanted.copy;
+  return create_array(handle, {d.width, d.height, 0, d.format, d.channels, 0}, call);
 }
-CUresult cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* wanted) {
-  const auto call = [&](CUarray* at) { return real::cuArrayCreate_v2(at, wanted); };
-  if (wanted == nullptr) return call(handle);
-  return create_array(
-      handle, {wanted->width, wanted->height, 0, wanted->format, wanted->channels, 0}, call);
+CUresult cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
+  const Copied wanted(descriptor);
+  const auto call = [&](CUarray* at) { return real::cuArrayCreate_v2(at, wanted.at); };
+  if (wanted.at == nullptr) return call(handle);
+  const auto& d = wanted.copy;
+  return create_array(handle, {d.width, d.height, 0, d.format, d.channels, 0}, call);
 }
-CUresult cuArray3DCreate(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR_v1* wanted) {
-  const auto call = [&](CUarray* at) { return real::cuArray3DCreate(at, wanted); };
-  if (wanted == nullptr) return call(handle);
-  return create_array(handle,
-                      {wanted->width, wanted->height, wanted->depth, wanted->format,
-                       wanted->channels, wanted->flags},
-                      call);
+CUresult cuArray3DCreate(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR_v1* descriptor) {
+  const Copied wanted(descriptor);
+  const auto call = [&](CUarray* at) { return real::cuArray3DCreate(at, wanted.at); };
+  if (wanted.at == nullptr) return call(handle);
+  const auto& d = wanted.copy;
+  return create_array(handle, {d.width, d.height, d.depth, d.format, d.channels, d.flags}, call);
 }
-CUresult cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* wanted) {
-  const auto call = [&](CUarray* at) { return real::cuArray3DCreate_v2(at, wanted); };
-  return wanted == nullptr ? call(handle) : create_array(handle, *wanted, call);
+CUresult cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
+  const Copied wanted(descriptor);
+  const auto call = [&](CUarray* at) { return real::cuArray3DCreate_v2(at, wanted.at); };
+  return wanted.at == nullptr ? call(handle) : create_array(handle, wanted.copy, call);
 }
 CUresult cuArrayDestroy(CUarray array) {
   return destroy(array, [&] { return real::cuArrayDestroy(array); });
 }
 
-CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* wanted,
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* descriptor,
                                 unsigned int levels) {
+  const Copied wanted(descriptor);
   const auto call = [&](CUmipmappedArray* at) {
-    return real::cuMipmappedArrayCreate(at, wanted, levels);
+    return real::cuMipmappedArrayCreate(at, wanted.at, levels);
   };
-  if (wanted == nullptr) return call(handle);
+  if (wanted.at == nullptr) return call(handle);
   return create(
       handle,
       [&](CUdevice device) {
-        return (wanted->flags & kWithoutMemory) != 0 ? 0 : mipmap_bytes(*wanted, levels, device);
+        return (wanted.copy.flags & kWithoutMemory) != 0
+                   ? 0
+                   : mipmap_bytes(wanted.copy, levels, device);
       },
       call, [](CUmipmappedArray array) { real::cuMipmappedArrayDestroy(array); });
 }
@@ -160,12 +168,10 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
 // Memory of Vulkan, Direct3D or another maker, whom nobody else asks for a share.
 CUresult cuImportExternalMemory(CUexternalMemory* memory,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* description) {
+  const Copied wanted(description);
   return create(
-      memory,
-      [&](CUdevice) {
-        return description != nullptr ? round_up(description->bytes, kLinearGranule) : 0;
-      },
-      [&](CUexternalMemory* at) { return real::cuImportExternalMemory(at, description); },
+      memory, [&](CUdevice) { return round_up(wanted.copy.bytes, kLinearGranule); },
+      [&](CUexternalMemory* at) { return real::cuImportExternalMemory(at, wanted.at); },
       [](CUexternalMemory made) { real::cuDestroyExternalMemory(made); });
 }
 CUresult cuDestroyExternalMemory(CUexternalMemory memory) {

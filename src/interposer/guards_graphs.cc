@@ -154,7 +154,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, Call call) {
     return result;
   }
   if (result == CUDA_SUCCESS) {
-    take_parts(made);
+    for (const Held& part : take_parts(made).part)
+      if (part.name != 0) add_graph_bytes(part.gpu, -static_cast<std::int64_t>(part.bytes));
     real::cuGraphExecDestroy(made);
   }
   give_back_needs(needs, tenant().gpu_count());

@@ -1,7 +1,9 @@
 // Virtual memory management: charged at cuMemCreate, given back when the last handle, mapping and
 // other use is gone. Where it lies is what the properties say, whatever context is current.
 #include "interposer/contexts.h"
+#include "interposer/copied.h"
 #include "interposer/guards.h"
+#include "interposer/mapped_array.h"
 #include "interposer/physical_memory.h"
 #include "interposer/real_driver.h"
 
@@ -23,13 +25,19 @@ CUresult bind(CUresult bound, CUmemGenericAllocationHandle multicast, std::size_
 constexpr int kMapOperation = 1;  // CU_MEM_OPERATION_TYPE_MAP
 
 // A tile of a sparse array keeps its memory until the array is destroyed: the call that takes a
-// tile out does not say which memory it was.
-CUresult after_mapping_tiles(CUresult result, const CUarrayMapInfo* list, unsigned count) {
-  if (result != CUDA_SUCCESS || list == nullptr) return result;
-  for (unsigned i = 0; i < count; ++i)
-    if (list[i].operation == kMapOperation &&
-        !physical::pin(list[i].handle, name_of(list[i].array), list[i].offset))
-      return CUDA_ERROR_OUT_OF_MEMORY;
+// tile out does not say which memory it was. The list is read once, as every descriptor.
+template <class Call>
+CUresult map_tiles(CUarrayMapInfo* given, unsigned count, Call call) {
+  MappedArray<CUarrayMapInfo> list;
+  bool copied = true;
+  for (unsigned i = 0; given != nullptr && i < count && copied; ++i) copied = list.append(given[i]);
+  CUresult result =
+      copied ? call(given != nullptr ? list.begin() : nullptr) : CUresult{CUDA_ERROR_OUT_OF_MEMORY};
+  for (const CUarrayMapInfo& tile : list)
+    if (result == CUDA_SUCCESS && tile.operation == kMapOperation &&
+        !physical::pin(tile.handle, name_of(tile.array), tile.offset))
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+  list.forget_all();
   return result;
 }
 
@@ -39,13 +47,14 @@ namespace guard {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
-  const unsigned gpu = properties != nullptr ? gpu_of(properties->location) : kNoGpu;
-  if (gpu == kForeignGpu) return why_foreign(properties->location.id);
+  const Copied wanted(properties);
+  const unsigned gpu = wanted.at != nullptr ? gpu_of(wanted.copy.location) : kNoGpu;
+  if (gpu == kForeignGpu) return why_foreign(wanted.copy.location.id);
   Reservation reservation(gpu, Kind::kVmm, round_up(bytes, kBlockGranule));
   if (!reservation.granted()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUmemGenericAllocationHandle made = 0;
   const CUresult result =
-      real::cuMemCreate(handle != nullptr ? &made : nullptr, bytes, properties, flags);
+      real::cuMemCreate(handle != nullptr ? &made : nullptr, bytes, wanted.at, flags);
   if (result != CUDA_SUCCESS) return result;
   if (gpu != kNoGpu && !physical::add(reservation, made)) {
     real::cuMemRelease(made);
@@ -98,10 +107,14 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
 }
 
 CUresult cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream stream) {
-  return after_mapping_tiles(real::cuMemMapArrayAsync(list, count, stream), list, count);
+  return map_tiles(list, count, [&](CUarrayMapInfo* copied) {
+    return real::cuMemMapArrayAsync(copied, count, stream);
+  });
 }
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned int count, CUstream stream) {
-  return after_mapping_tiles(real::cuMemMapArrayAsync_ptsz(list, count, stream), list, count);
+  return map_tiles(list, count, [&](CUarrayMapInfo* copied) {
+    return real::cuMemMapArrayAsync_ptsz(copied, count, stream);
+  });
 }
 
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t mc_offset,

@@ -1,5 +1,6 @@
 // Stream-ordered memory: reserve the most the pool can grow, keep what it did grow.
 #include "interposer/contexts.h"
+#include "interposer/copied.h"
 #include "interposer/guards.h"
 #include "interposer/pools.h"
 #include "interposer/real_driver.h"
@@ -120,10 +121,11 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* pool_props) {
-  const unsigned gpu = pool_props != nullptr ? gpu_of(pool_props->location) : kNoGpu;
-  if (gpu == kForeignGpu) return why_foreign(pool_props->location.id);
+  const Copied wanted(pool_props);
+  const unsigned gpu = wanted.at != nullptr ? gpu_of(wanted.copy.location) : kNoGpu;
+  if (gpu == kForeignGpu) return why_foreign(wanted.copy.location.id);
   CUmemoryPool made = nullptr;
-  const CUresult result = real::cuMemPoolCreate(pool != nullptr ? &made : nullptr, pool_props);
+  const CUresult result = real::cuMemPoolCreate(pool != nullptr ? &made : nullptr, wanted.at);
   if (result != CUDA_SUCCESS) return result;
   if (pool_record(made, gpu) == nullptr) {  // more pools at once than we can keep books of
     real::cuMemPoolDestroy(made);
@@ -136,7 +138,8 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* pool_props) {
 // Allocations outlive their pool; only what it kept in reserve comes back now.
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   std::uint64_t used = 0;
-  real::cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+  if (real::cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
+    used = ~0ull;  // then all of it stays charged
   const CUresult result = real::cuMemPoolDestroy(pool);
   if (result == CUDA_SUCCESS) pool_ended(pool, used);
   return result;

@@ -43,16 +43,20 @@ std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
   return real::cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : 0;
 }
 
-// What the driver keeps now. For graphs: beyond those that are charged as instantiated.
-std::uint64_t read(const PoolRecord& record) {
+// What the driver keeps now. For graphs: beyond those that are charged as instantiated. False: the
+// driver does not say.
+bool read(const PoolRecord& record, std::uint64_t& bytes) {
   if (record.what == PoolRecord::What::kPool)
-    return attribute(record.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    return real::cuMemPoolGetAttribute(record.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) ==
+           CUDA_SUCCESS;
   std::uint64_t reserved = 0;
-  real::cuDeviceGetGraphMemAttribute(device_of(record.gpu), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
-                                     &reserved);
+  if (real::cuDeviceGetGraphMemAttribute(
+          device_of(record.gpu), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
+    return false;
   const auto charged = static_cast<std::uint64_t>(
       std::max<std::int64_t>(graph_bytes[record.gpu].load(std::memory_order_relaxed), 0));
-  return reserved > charged ? reserved - charged : 0;
+  bytes = reserved > charged ? reserved - charged : 0;
+  return true;
 }
 
 PoolRecord* find(std::uint64_t handle, PoolRecord::What what) {
@@ -133,7 +137,8 @@ PoolCall::~PoolCall() {
 bool PoolCall::settle() {
   if (!entered_ || record_.gpu == kNoGpu) return true;
   const std::uint64_t ticket = record_.tickets.fetch_add(1, std::memory_order_acq_rel) + 1;
-  const std::uint64_t reading = read(record_);
+  std::uint64_t reading = 0;
+  if (!read(record_, reading)) return false;  // as if it had grown beyond all room
   const Holding holding(record_.lock);
   if (ticket > record_.newest) {
     record_.newest = ticket;

@@ -36,7 +36,7 @@ class PoolCall {
 
   bool granted() const { return reservation_.granted(); }
   // After the driver's call: charge what the pool keeps now. False: it grew by more than there is
-  // room for; the caller undoes its call and settles again.
+  // room for, or the driver does not say; the caller undoes its call and settles again.
   [[nodiscard]] bool settle();
 
  private:

@@ -26,6 +26,10 @@ CUresult Books::enter(const char* name) {
   ++calls[name];
   const auto found = fail.find(name);
   if (found == fail.end()) return CUDA_SUCCESS;
+  if (std::uint64_t& before = let_through[name]; before != 0) {
+    --before;
+    return CUDA_SUCCESS;
+  }
   const CUresult result = found->second;
   fail.erase(found);
   return result;
@@ -53,6 +57,7 @@ void Books::reset() {
   initialised = false;
   visible.clear();
   fail.clear();
+  let_through.clear();
   calls.clear();
   version = 13000;
   array_overhead_bytes = 0;

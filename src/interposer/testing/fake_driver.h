@@ -26,10 +26,11 @@ struct FakeDriver {
   std::mutex mutex;
   std::vector<FakeDevice> machine;  // what is there; a process sees what the variables name
   int version = 13000;
-  std::map<std::string, CUresult> fail;        // the next call of this name, once
-  std::map<std::string, std::uint64_t> calls;  // since reset
-  std::uint64_t array_overhead_bytes = 0;      // beyond an array's elements
-  std::uint64_t pool_block_bytes = 32u << 20;  // a pool grows by whole blocks
+  std::map<std::string, CUresult> fail;              // the next call of this name, once
+  std::map<std::string, std::uint64_t> let_through;  // so many calls of it before that
+  std::map<std::string, std::uint64_t> calls;        // since reset
+  std::uint64_t array_overhead_bytes = 0;            // beyond an array's elements
+  std::uint64_t pool_block_bytes = 32u << 20;        // a pool grows by whole blocks
   std::uint64_t pitch_granule = 512;
   bool work_ends = true;                          // at once; else when finish_work() is called
   float kernel_ms = 0.01F;                        // what an event pair says of any work
