@@ -8,6 +8,8 @@ namespace aliquot::kube {
 
 namespace {
 
+constexpr int kAnswersWithout = 10;
+
 bool same(const Pods& a, const Pods& b) {
   return std::ranges::equal(a, b, [](const PodRef& x, const PodRef& y) { return *x == *y; });
 }
@@ -48,6 +50,7 @@ Status KubeletPods::refresh(const std::stop_token& stop) {
       log_.error("left out: " + pod.error().message);
   }
   if (const Status read = reader.done(); !read) return read;
+  keep_missing(fresh);
   std::ranges::sort(fresh, {}, [](const PodRef& pod) { return pod->full_name(); });
   bool news = false;
   {
@@ -58,6 +61,21 @@ Status KubeletPods::refresh(const std::stop_token& stop) {
   synced_ = true;
   if (news && changed_) changed_(fresh);
   return {};
+}
+
+// Adds to an answer what is missing from it for the first few times.
+void KubeletPods::keep_missing(Pods& fresh) {
+  std::map<std::string, int> still;
+  for (const PodRef& before : pods()) {
+    const bool replaced = std::ranges::any_of(
+        fresh, [&](const PodRef& now) { return now->full_name() == before->full_name(); });
+    if (replaced) continue;
+    const int times = missing_[before->uid] + 1;
+    if (times >= kAnswersWithout) continue;
+    still[before->uid] = times;
+    fresh.push_back(before);
+  }
+  missing_ = std::move(still);
 }
 
 Pods KubeletPods::pods() const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -33,14 +34,16 @@ class KubeletPods final : public PodSource {
 
  private:
   void run(const std::stop_token& stop);
+  void keep_missing(Pods& fresh);
 
   ApiClient& kubelet_;
   const log::Log log_;
   const Nanoseconds interval_;
   Changed changed_;
   std::atomic<bool> synced_ = false;
-  std::mutex refresh_mutex_;  // one answer is taken in at a time
-  mutable std::mutex mutex_;  // guards pods_
+  std::mutex refresh_mutex_;            // one answer is taken in at a time; guards missing_
+  std::map<std::string, int> missing_;  // by uid: answers without the pod
+  mutable std::mutex mutex_;            // guards pods_
   Pods pods_;
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -107,6 +107,28 @@ TEST(KubeletPods, AreAskedAgainAndTellOnlyOfChanges) {
   EXPECT_TRUE(within_seconds(5, [&] { return changes == 2; }));
 }
 
+TEST(KubeletPods, AreGoneWhenTheyAreMissingFromTenAnswersInARow) {
+  std::atomic<bool> empty = false;
+  const FakeServer server([&](const FakeRequest&) {
+    return FakeReply{
+        200, R"({"items":[)" + (empty ? std::string() : pod_text("a", "1GiB")) + "]}", {}, {}};
+  });
+  const MonotonicClock clock;
+  ApiClient client(anonymous_access(server.url()), clock, kQuick);
+  KubeletPods pods(client, {});
+  ASSERT_TRUE(pods.refresh());
+  empty = true;
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(pods.refresh());
+  EXPECT_NE(pods.find("lab", "a"), nullptr);
+  empty = false;
+  ASSERT_TRUE(pods.refresh()) << "there again: counted from the start";
+  empty = true;
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(pods.refresh());
+  EXPECT_NE(pods.find("lab", "a"), nullptr);
+  ASSERT_TRUE(pods.refresh());
+  EXPECT_EQ(pods.find("lab", "a"), nullptr);
+}
+
 TEST(KubeletPods, FetchAsksNowAndKeepsWhatIsKnownWhenKubeletIsAway) {
   std::atomic<bool> away = false;
   const FakeServer server([&](const FakeRequest&) {

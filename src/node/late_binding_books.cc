@@ -66,9 +66,12 @@ Status LateBinding::reconcile() {
     const PodName name{bound.pod_namespace, bound.pod};
     const bool listed = std::ranges::find(list->book->pods, name) != list->book->pods.end();
     const kube::PodRef pod = around_.pods.find(name.pod_namespace, name.name);
-    // Kubelets before 1.34 list pods that have ended.
-    const bool over = pod && (pod->uid == bound.uid ? pod->finished() : around_.pods.synced());
-    if (listed && !over) continue;
+    // Kubelet alone is no witness: one that has just started lists no pod yet, and those
+    // before 1.34 list pods that have ended. A pod that lives keeps its lease, one that nobody
+    // knows loses it.
+    const bool over = pod ? (pod->uid == bound.uid ? pod->finished() : around_.pods.synced())
+                          : (!listed && around_.pods.synced());
+    if (!over) continue;
     options_.log.info("container " + bound.full_name() + ": over; lease " + bound.lease +
                       " released");
     release(bound);

@@ -203,6 +203,7 @@ TEST_F(LateBindingTest, NeitherMemoryNorCoresIsAWholeGpuAndASecondOneGoesElsewhe
   EXPECT_THAT(refused.error().message, HasSubstr("0 of 2 fit"));
   // It starts when there is room: kubelet tries again.
   kubelet->remove("default", "p");
+  pods.set({pod_of("q", "uid-2", {container("main")}), pod_of("r", "uid-3", {container("main")})});
   EXPECT_TRUE(kubelet->pre_start(kResource, third));
 }
 
@@ -358,7 +359,7 @@ TEST_F(LateBindingTest, ALeaseWithoutARecordIsReleasedAtTheNextStart) {
   EXPECT_EQ(spec(ids), "");
 }
 
-TEST_F(LateBindingTest, WhatKubeletKnowsNoMoreIsReleased) {
+TEST_F(LateBindingTest, WhatNobodyKnowsAnyMoreIsReleased) {
   pods.set({pod_of("p", "uid-1", {container("main")}), pod_of("q", "uid-2", {container("main")})});
   const auto ended = admit("p", "main"), lives = admit("q", "main");
   kube::Pod small = pod_of("p", "uid-1", {container("main")});
@@ -366,11 +367,21 @@ TEST_F(LateBindingTest, WhatKubeletKnowsNoMoreIsReleased) {
   ASSERT_TRUE(kubelet->pre_start(kResource, lives));
   const std::string lease = bound(ended)->lease;
   kubelet->remove("default", "p");
+  pods.set({pod_of("q", "uid-2", {container("main")})});
   ASSERT_TRUE(binding->reconcile());
   EXPECT_FALSE(bound(ended));
   EXPECT_FALSE(row(lease));
   EXPECT_EQ(spec(ended), "");
   EXPECT_TRUE(bound(lives));
+}
+
+TEST_F(LateBindingTest, AKubeletThatHasJustStartedAndListsNothingReleasesNothing) {
+  pods.set({pod_of("p", "uid-1", {container("main")})});
+  const auto ids = admit("p", "main");
+  ASSERT_TRUE(kubelet->pre_start(kResource, ids));
+  kubelet->remove("default", "p");
+  ASSERT_TRUE(binding->reconcile());
+  EXPECT_TRUE(row(bound(ids)->lease));
 }
 
 TEST_F(LateBindingTest, NothingIsReleasedWhileKubeletDoesNotAnswer) {
