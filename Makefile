@@ -11,7 +11,7 @@ demo: setup-demo ## two programs share one simulated GPU
 	@scripts/build.sh release programs
 	@scripts/demo.sh build/release
 
-test:            ## what CI runs, at most 25 minutes on two cores
+test:            ## what CI runs first, at most 25 minutes on two cores
 	@scripts/test.sh short
 
 test-long:       ## all of it in full
@@ -24,11 +24,11 @@ test-bare:       ## `make demo` and `make test` in a fresh Debian 12
 	@scripts/test_bare.sh
 
 e2e: setup-e2e   ## pods on a real kubelet beside a simulated machine; as root
-	@scripts/build.sh release programs
+	@scripts/build.sh release e2e_programs
 	@scripts/e2e.sh short
 
 e2e-long: setup-e2e ## the same, with ten times as many kills
-	@scripts/build.sh release programs
+	@scripts/build.sh release e2e_programs
 	@scripts/e2e.sh long
 
 fuzz: build-fuzz ## every fuzzer for a minute

@@ -7,7 +7,7 @@ set -euo pipefail
 mode=${1:?usage: e2e.sh short|long [TEST...]}
 shift
 cd "$(dirname "$0")/.."
-export E2E_MODE=$mode BUILD=$PWD/build/release
+export E2E_MODE=$mode BUILD=${BUILD:-$PWD/build/release} NODE=node-a
 export KUBE_RUN=${KUBE_RUN:-/tmp/aliquot-e2e-$$}
 cluster=scripts/kube/cluster.sh
 
@@ -38,6 +38,7 @@ trap finish EXIT
 at=$SECONDS
 $cluster up
 $cluster in "$BUILD/bin/aliquot" sim up --node a100x8 --name node >/dev/null
+(. tests/e2e/harness.sh && daemon && within 30 gpus_allocatable)
 echo "e2e: a node beside a simulated a100x8: $((SECONDS - at)) s"
 
 if [ $# = 0 ]; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# usage: cluster.sh up [standalone] | down | in COMMAND... | start NAME... | stop NAME [SIGNAL]
+# usage: cluster.sh up [standalone] | down | in COMMAND... | run NAME COMMAND... | start NAME... |
+#        stop NAME [SIGNAL]
 #
 # One Kubernetes node and its control plane as plain processes, in namespaces of their own (mounts,
 # network, processes): own /run, /var and ports, the caller's files and devices. So several can run
@@ -9,13 +10,14 @@
 #   up          etcd, API server, controller manager, scheduler, containerd, kubelet; node Ready
 #   standalone  containerd and kubelet alone: pods come from $RUN/manifests
 #   in          runs a command inside, as root of that machine
+#   run         the same in the background, its output in $RUN/logs/NAME.log, to be stopped by NAME
 #   start stop  one of the processes (names: inside.sh); stop waits until it has ended
 #
 # The run directory is $KUBE_RUN, else /tmp/aliquot-kube. Needs root. Not for a real node.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export KUBE_RUN=${KUBE_RUN:-/tmp/aliquot-kube}
-usage="usage: cluster.sh up [standalone] | down | in COMMAND... | start NAME... | stop NAME [SIGNAL]"
+usage="usage: cluster.sh up [standalone] | down | in|run|start|stop ...: see its first lines"
 refuse() { echo "kube: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || refuse "root is needed: namespaces, mounts, cgroups and containers are made"
 
@@ -76,6 +78,6 @@ case $command in
   up) up "$@" ;;
   down) down ;;
   in) inside "${@:?$usage}" ;;
-  start | stop) inside "$here/inside.sh" "$command" "${@:?$usage}" ;;
+  run | start | stop) inside "$here/inside.sh" "$command" "${@:?$usage}" ;;
   *) refuse "$usage" ;;
 esac

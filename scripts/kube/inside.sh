@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: inside.sh init | up full|standalone | start NAME... | stop NAME [SIGNAL]
+# usage: inside.sh init | up full|standalone | run NAME COMMAND... | start NAME... | stop NAME [SIGNAL]
 # What cluster.sh runs within its namespaces: the first process, and each part of the cluster. Names:
 # etcd apiserver controller-manager scheduler containerd kubelet kubelet-standalone.
 set -euo pipefail
@@ -163,6 +163,7 @@ shift
 case $command in
   init) init ;;
   up) up "$1" ;;
+  run) launch "$@" ;;
   start) for name in "$@"; do start "$name"; done ;;
   stop) stop "$@" ;;
 esac

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Made at once, each with another limit: every container must see its own, by name.
+. "$(dirname "$0")/harness.sh"
+count=${PODS:-100}
+for i in $(seq "$count"); do
+  pod "p$i" debian 'exec python3 -u /e2e/total.py' "{aliquot.dev/memory: '$((600 + i))MiB'}" 1
+done | create
+all_done() { [ "$(kubectl get pods -o 'jsonpath={range .items[*]}{.status.phase}{"\n"}{end}' | grep -cE 'Succeeded|Failed')" -ge "$count" ]; }
+within 300 all_done
+for i in $(seq "$count"); do
+  same "memory of p$i" $(((600 + i) * MiB)) "$(kubectl logs "p$i")"
+done
+delete --all
+within 20 no_leases

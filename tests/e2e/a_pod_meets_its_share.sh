@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# 4 GiB and 30 % in a real pod, a second pod on the same GPU untouched; and all of it again after kubelet,
+# the daemon and containerd were restarted.
+. "$(dirname "$0")/harness.sh"
+
+check() {  # WHEN POD GIB
+  local seen
+  seen=$(view "$2") || fail "$1: $2 cannot use its GPU: $seen"
+  same "$1: GPUs by NVML in $2" 1 "$(fact "$seen" 'nvml gpus')"
+  same "$1: GPUs by the driver in $2" 1 "$(fact "$seen" gpus)"
+  same "$1: memory by the driver in $2" $(($3 * GiB)) "$(fact "$seen" total)"
+  same "$1: memory by NVML in $2" $(($3 * GiB)) "$(fact "$seen" 'nvml total')"
+  same "$1: an allocation within the limit of $2" 0 "$(fact "$seen" 'within the limit')"
+  same "$1: an allocation past the limit of $2" 2 "$(fact "$seen" 'past the limit')"
+  same "$1: the GPU of $2" "$gpu" "$(fact "$seen" uuid)"
+}
+check_all() {  # WHEN
+  check "$1" small 4
+  check "$1" large 16
+  same "$1: what large holds goes on" "held" "$(kubectl logs large)"
+}
+
+gpu=$(aliquot smi --query-gpu=uuid --format=csv,noheader | head -1)
+bound_pod small "$gpu" 4 3000 'exec sleep infinity'
+bound_pod large "$gpu" 16 5000 "exec python3 -u /e2e/hold.py $GiB"
+within 60 running small
+within 60 logs_are large held
+check_all "at first"
+
+"$cluster" stop kubelet KILL && "$cluster" start kubelet
+within 30 kubelet_offers_all
+within 30 reachable small
+check_all "after a kubelet restart"
+"$cluster" stop aliquotd KILL && daemon
+within 30 kubelet_offers_all
+check_all "after aliquotd was killed"
+"$cluster" stop containerd && "$cluster" start containerd
+within 30 reachable small
+check_all "after a containerd restart"
+
+bound_pod later "$gpu" 4 1000 'exec sleep infinity'
+within 60 running later
+check "a pod made afterwards" later 4
+delete small large later
+within 20 no_leases
