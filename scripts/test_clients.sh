@@ -24,6 +24,8 @@ wanted() {  # FAMILY
 venv() {  # NAME: made if need be; its directory on stdout
   if [ "$1" = venv ]; then
     "$here/client_venv.sh" "$here/requirements.txt" "$clients/venv"
+  elif [ "$1" = pycuda ]; then
+    "$here/pycuda_venv.sh" "$here/requirements-pycuda.txt" "$clients/pycuda" "$bin/../lib/aliquot/sim"
   else
     "$here/client_venv.sh" "$here/requirements-$1.txt" "$clients/$1"
   fi && echo "$clients/$1"
