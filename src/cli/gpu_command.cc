@@ -120,7 +120,7 @@ Status set_or_get(const GpuOptions& options, bool set, std::ostream& out) {
   if (!change) return change.error();
   const auto driver = inventory::choose_driver(driver_question(options.sim));
   if (!driver) return driver.error();
-  auto broker = broker_client();
+  auto broker = broker_for(*driver);
   if (!broker) return broker.error();
   if (set) {
     change->driver = driver->name;

@@ -1,5 +1,7 @@
 #include "cli/ps_command.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <ostream>
 
@@ -76,13 +78,13 @@ Status show(bool json, Invocation& invocation) {
   std::vector<LeaseRow> leases;
   std::vector<broker::BypassRow> bypasses;
   // No broker means that nothing was granted: that is an answer, not an error.
-  if (auto broker = running_broker()) {
-    auto rows = broker->list();
+  for (broker::Client& broker : running_brokers()) {
+    auto rows = broker.list();
     if (!rows) return rows.error();
-    leases = *std::move(rows);
-    auto found = broker->bypasses();
+    std::ranges::move(*rows, std::back_inserter(leases));
+    auto found = broker.bypasses();
     if (!found) return found.error();
-    bypasses = *std::move(found);
+    std::ranges::move(*found, std::back_inserter(bypasses));
   }
   if (json) {
     invocation.out << lease_json(leases, bypasses) << '\n';

@@ -79,7 +79,7 @@ TenantView view_of(const inventory::Driver& driver, const broker::LeaseGrant& le
 
 // Says once of each process of ours that uses a GPU without limits.
 void report_bypasses(const Run& run, const std::string& lease, std::set<std::int32_t>& known) {
-  auto broker = running_broker();
+  auto broker = broker_of_lease(lease);
   if (!broker) return;
   const auto rows = broker->bypasses();
   if (!rows) return;
@@ -119,14 +119,21 @@ class PassingMachine {
 
 Result<inventory::Driver> driver_for(const RunOptions& options, PassingMachine& passing) {
   if (!options.lease.empty()) {
-    auto broker = running_broker();
+    auto broker = broker_of_lease(options.lease);
     if (!broker) return broker.error();
     const auto lease = broker->get_lease(options.lease);
     if (!lease) return lease.error();
+    if (const auto served = daemon_driver(); served && served->name == lease->driver)
+      return *served;
     return inventory::driver_called(lease->driver, driver_question(""));
   }
   auto driver = inventory::choose_driver(driver_question(options.sim));
-  if (driver || driver.error().code != Errc::kNotFound) return driver;
+  if (driver) return driver;
+  // A machine that the daemon serves is everybody's.
+  if (const auto served = daemon_driver();
+      served && (options.sim.empty() || served->name == "sim:" + options.sim))
+    return *served;
+  if (driver.error().code != Errc::kNotFound) return driver;
   if (const Status started = passing.start(options.sim); !started)
     return started.error().code == Errc::kNotFound ? driver.error() : started.error();
   return inventory::choose_driver(driver_question(passing.name()));
@@ -143,12 +150,25 @@ bool containment(const Run& run) {
   return possible.has_value();
 }
 
-int watch(const Run& run, const std::string& lease, pid_t tenant, broker::Client& broker) {
+// A daemon that has ended is started again by who started it, not by us.
+Result<broker::Client> next_broker(const inventory::Driver& driver, bool daemon) {
+  return daemon ? broker::Client::connect(daemon_directory()) : broker_for(driver);
+}
+
+struct Watched {
+  const broker::LeaseGrant& lease;
+  const inventory::Driver& driver;
+  pid_t tenant;
+};
+
+int watch(const Run& run, const Watched& watched, broker::Client& broker) {
   std::set<std::int32_t> bypasses;
+  const bool daemon = !daemon_directory().empty() &&
+                      watched.lease.directory.starts_with(daemon_directory().string() + "/leases/");
   TenantWatch watch;
   watch.broker_pidfd = broker.broker_pidfd();
   watch.broker_ended = [&] {
-    auto next = broker_client();
+    auto next = next_broker(watched.driver, daemon);
     if (!next) {
       run.say(next.error().message);
       return -1;
@@ -156,8 +176,8 @@ int watch(const Run& run, const std::string& lease, pid_t tenant, broker::Client
     broker = *std::move(next);
     return broker.broker_pidfd();
   };
-  watch.every_second = [&] { report_bypasses(run, lease, bypasses); };
-  return watch_tenant(tenant, watch);
+  watch.every_second = [&] { report_bypasses(run, watched.lease.name, bypasses); };
+  return watch_tenant(watched.tenant, watch);
 }
 
 // As shells say it: 127 where there is no such command, 126 where it cannot be executed.
@@ -190,7 +210,8 @@ Result<int> run_in_lease(const Run& run) {
   PassingMachine passing;
   const auto driver = driver_for(run.options, passing);
   if (!driver) return driver.error();
-  auto broker = broker_client();
+  auto broker =
+      run.options.lease.empty() ? broker_for(*driver) : broker_of_lease(run.options.lease);
   if (!broker) return broker.error();
   const bool contained = containment(run);
   const auto lease = obtain_lease(run, *driver, contained, *broker);
@@ -203,7 +224,7 @@ Result<int> run_in_lease(const Run& run) {
     run.err << "aliquot run: " << tenant.error().message << '\n';
     return *exec_status(tenant.error());
   }
-  return watch(run, lease->name, *tenant, *broker);
+  return watch(run, {*lease, *driver, *tenant}, *broker);
 }
 
 }  // namespace

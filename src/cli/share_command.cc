@@ -32,26 +32,37 @@ Status set_share(const SetOptions& options, const ComputeOptions& compute, std::
   if (!memory && !any)
     return Error{Errc::kInvalid,
                  "nothing to set: give --memory, --cores, --weight, --class, --priority or --cap"};
-  auto broker = running_broker();
-  if (!broker) return broker.error();
-  if (memory)
-    if (const Status set = broker->set_memory(options.lease, options.gpu, *memory); !set)
-      return set;
-  if (any)
-    if (const Status set = broker->set_compute(*change); !set) return set;
-  const auto row = broker->get_lease(options.lease);
-  if (!row) return row.error();
-  out << lease_table({*row}) << '\n' << compute_table({*row});
+  const auto leases = leases_called(options.lease);
+  if (!leases) return leases.error();
+  std::vector<broker::LeaseRow> rows;
+  for (const std::string& lease : *leases) {
+    auto broker = broker_of_lease(lease);
+    if (!broker) return broker.error();
+    if (memory)
+      if (const Status set = broker->set_memory(lease, options.gpu, *memory); !set) return set;
+    change->lease = lease;
+    if (any)
+      if (const Status set = broker->set_compute(*change); !set) return set;
+    auto row = broker->get_lease(lease);
+    if (!row) return row.error();
+    rows.push_back(*std::move(row));
+  }
+  out << lease_table(rows) << '\n' << compute_table(rows);
   return {};
 }
 
-Status get_share(const std::string& lease, bool json, std::ostream& out) {
-  auto broker = running_broker();
-  if (!broker) return broker.error();
-  const auto row = broker->get_lease(lease);
-  if (!row) return row.error();
-  out << (json ? lease_json({*row}, {}) + '\n'
-               : lease_table({*row}) + '\n' + compute_table({*row}));
+Status get_share(const std::string& name, bool json, std::ostream& out) {
+  const auto leases = leases_called(name);
+  if (!leases) return leases.error();
+  std::vector<broker::LeaseRow> rows;
+  for (const std::string& lease : *leases) {
+    auto broker = broker_of_lease(lease);
+    if (!broker) return broker.error();
+    auto row = broker->get_lease(lease);
+    if (!row) return row.error();
+    rows.push_back(*std::move(row));
+  }
+  out << (json ? lease_json(rows, {}) + '\n' : lease_table(rows) + '\n' + compute_table(rows));
   return {};
 }
 
@@ -63,7 +74,8 @@ void add_share_command(CLI::App& app, Invocation& invocation) {
 
   CLI::App* set = share->add_subcommand("set", "Change them; in force when the command returns");
   auto options = std::make_shared<SetOptions>();
-  set->add_option("lease", options->lease, "The lease")->required();
+  set->add_option("lease", options->lease, "The lease, or pod/NAMESPACE/NAME of this node")
+      ->required();
   set->add_option("--memory", options->memory, "Memory limit on each of its GPUs")
       ->type_name("QTY");
   const auto compute = add_compute_options(*set);
@@ -79,7 +91,7 @@ void add_share_command(CLI::App& app, Invocation& invocation) {
   CLI::App* get = share->add_subcommand("get", "Show them");
   auto lease = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  get->add_option("lease", *lease, "The lease")->required();
+  get->add_option("lease", *lease, "The lease, or pod/NAMESPACE/NAME of this node")->required();
   get->add_flag("--json", *json, "As JSON");
   get->callback([lease, json, &invocation] {
     if (const Status done = get_share(*lease, *json, invocation.out); !done)

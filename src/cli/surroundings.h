@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,23 @@ struct ShareDriver {
   std::string title() const { return simulated ? "share of a simulated machine" : "share"; }
 };
 Result<ShareDriver> share_driver();
+
+// The driver that the machine's daemon serves; nullopt: no daemon is there.
+std::optional<inventory::Driver> daemon_driver();
+
+// The machine's daemon where it answers and serves this very driver, else the broker of this user,
+// started when there is none.
+Result<broker::Client> broker_for(const inventory::Driver& driver);
+
+// The daemon and this user's broker, those that answer.
+std::vector<broker::Client> running_brokers();
+
+// The one of them that has the lease.
+Result<broker::Client> broker_of_lease(const std::string& lease);
+
+// "pod/NAMESPACE/NAME" or "pod/NAMESPACE/NAME/CONTAINER": the leases of its containers on this
+// node, as the daemon tells them. Anything else is the name of a lease.
+Result<std::vector<std::string>> leases_called(const std::string& text);
 
 // The broker of this user, started when there is none.
 Result<broker::Client> broker_client();

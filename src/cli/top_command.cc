@@ -4,6 +4,8 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
+#include <algorithm>
+#include <iterator>
 
 #include <cerrno>
 #include <csignal>
@@ -90,17 +92,16 @@ TopStyle style_now(bool terminal) {
 Result<TopFrame> look(const Clock& clock) {
   TopFrame frame;
   frame.time = clock.now();
-  auto broker = running_broker();
-  if (!broker) {
-    if (inside_lease()) return broker.error();
-    return frame;
+  std::vector<broker::Client> brokers = running_brokers();
+  if (brokers.empty() && inside_lease()) return running_broker().error();
+  for (broker::Client& broker : brokers) {
+    auto rows = broker.list();
+    if (!rows) return rows.error();
+    std::ranges::move(*rows, std::back_inserter(frame.leases));
+    auto bypasses = broker.bypasses();
+    if (!bypasses) return bypasses.error();
+    std::ranges::move(*bypasses, std::back_inserter(frame.bypasses));
   }
-  auto rows = broker->list();
-  if (!rows) return rows.error();
-  frame.leases = *std::move(rows);
-  auto bypasses = broker->bypasses();
-  if (!bypasses) return bypasses.error();
-  frame.bypasses = *std::move(bypasses);
   return frame;
 }
 

@@ -16,4 +16,11 @@ std::filesystem::path state_directory() {
   return "/tmp/aliquot-" + std::to_string(geteuid());
 }
 
+std::filesystem::path daemon_directory() {
+  if (const char* named = std::getenv("ALIQUOT_DAEMON_DIR"); named != nullptr && *named != '\0')
+    return named;
+  const char* apart = std::getenv("ALIQUOT_STATE_DIR");
+  return apart != nullptr && *apart != '\0' ? "" : "/run/aliquot";
+}
+
 }  // namespace aliquot

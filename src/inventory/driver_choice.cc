@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "common/unique_fd.h"
+#include "format/fields.h"
+#include "format/json.h"
 
 namespace aliquot::inventory {
 namespace {
@@ -115,6 +117,29 @@ Result<Driver> driver_called(const std::string& name, const DriverQuestion& ques
   if (name == "nvidia")
     if (const auto real = question.find_real()) return *real;
   return Error{Errc::kNotFound, "driver " + name + ": does not answer"};
+}
+
+std::string driver_text(const Driver& driver) {
+  return format::Json::object()
+             .set("name", driver.name)
+             .set("machine_directory", driver.machine_directory.string())
+             .set("libcuda", driver.libcuda.string())
+             .set("libnvidia_ml", driver.libnvidia_ml.string())
+             .dump() +
+         "\n";
+}
+
+Result<Driver> parse_driver(std::string_view text, std::string_view where) {
+  const auto json = format::parse_json(text, where);
+  if (!json) return json.error();
+  std::string name, machine, libcuda, libnvidia_ml;
+  format::Fields fields(*json, std::string(where));
+  fields.required("name", name)
+      .required("machine_directory", machine)
+      .required("libcuda", libcuda)
+      .required("libnvidia_ml", libnvidia_ml);
+  if (const Status done = fields.done(); !done) return done.error();
+  return Driver{name, machine, libcuda, libnvidia_ml};
 }
 
 std::optional<Driver> find_real_driver() {

@@ -23,6 +23,7 @@ struct Driver {
   std::filesystem::path libcuda;            // absolute
   std::filesystem::path libnvidia_ml;       // absolute
 
+  bool operator==(const Driver&) const = default;
   bool simulated() const { return !machine_directory.empty(); }
   // "simulated machine NAME" or "the NVIDIA driver", as programs say once which it is.
   std::string title() const;
@@ -44,6 +45,11 @@ Result<Driver> driver_called(const std::string& name, const DriverQuestion& ques
 
 // Names of the simulated machines whose server answers, sorted.
 std::vector<std::string> running_machines(const std::filesystem::path& state_directory);
+
+// A driver as one line of JSON: what the daemon keeps, and tells programs of other users that ask
+// whether it serves theirs (docs/formats/node_state.md).
+std::string driver_text(const Driver& driver);
+Result<Driver> parse_driver(std::string_view text, std::string_view where);
 
 // Loads libnvidia-ml.so.1 and libcuda.so.1 as the loader finds them and tries nvmlInit.
 std::optional<Driver> find_real_driver();

@@ -88,6 +88,7 @@ void reload(const Invocation& invocation, Config& config, Daemon& daemon, const 
   for (const std::string& key : keys_for_restart(config, *read))
     log.warning("reload: " + key + " takes effect at the next start");
   config.health_check_interval = read->health_check_interval;
+  daemon.health().set_interval(config.health_check_interval);
   daemon.refresh();
   log.info("reloaded");
 }

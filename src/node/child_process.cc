@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ namespace {
 // A process that does not die at once is inside the driver: it is left to init.
 constexpr int kWaitTries = 50;
 constexpr int kWaitPauseMs = 2;
+constexpr int kStopLookMs = 100;
 constexpr std::size_t kLargestOutput = 4u << 20;
 
 struct Pipe {
@@ -37,13 +39,17 @@ Result<Pipe> make_pipe() {
 }  // namespace
 
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& words) {
-  auto to = make_pipe();
-  if (!to) return to.error();
+  // A socket, so that writing to one that has ended is an error and no signal.
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return errno_error("make", "a socket pair");
+  UniqueFd to(ends[0]);
+  const UniqueFd its(ends[1]);
   auto from = make_pipe();
   if (!from) return from.error();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, to->out.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, its.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, from->in.get(), STDOUT_FILENO);
   // Signals that the daemon blocks or handles are the child's own affair.
   posix_spawnattr_t attributes;
@@ -64,10 +70,9 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& words) 
     child.pid_ = -1;
     return Error{Errc::kUnavailable, "start " + words[0] + ": " + std::strerror(error)};
   }
-  child.input_ = std::move(to->in);
+  child.input_ = std::move(to);
   child.output_ = std::move(from->out);
   ::fcntl(child.output_.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(child.input_.get(), F_SETFL, O_NONBLOCK);
   return child;
 }
 
@@ -83,6 +88,10 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   input_ = std::move(other.input_);
   output_ = std::move(other.output_);
   return *this;
+}
+
+bool ChildProcess::send(char byte) const {
+  return ::send(input_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 bool ChildProcess::has_ended() {
@@ -102,7 +111,8 @@ void ChildProcess::end() {
   for (int i = 0; i < kWaitTries && !has_ended(); ++i) ::poll(nullptr, 0, kWaitPauseMs);
 }
 
-Result<std::string> output_of(const std::vector<std::string>& words, int limit_ms) {
+Result<std::string> output_of(const std::vector<std::string>& words, int limit_ms,
+                              const std::atomic<bool>* stop) {
   auto child = ChildProcess::start(words);
   if (!child) return child.error();
   const MonotonicClock clock;
@@ -110,11 +120,11 @@ Result<std::string> output_of(const std::vector<std::string>& words, int limit_m
   std::string text;
   std::array<char, 64 << 10> buffer{};
   for (;;) {
-    const auto left = static_cast<int>((until - clock.now()) / kMillisecond);
-    pollfd p{child->output(), POLLIN, 0};
-    if (left <= 0 || ::poll(&p, 1, left) == 0)
+    if (clock.now() > until || (stop != nullptr && *stop))
       return Error{Errc::kUnavailable, "run " + words[0] + ' ' + words[1] + ": no answer within " +
                                            std::to_string(limit_ms / 1000) + " s"};
+    pollfd p{child->output(), POLLIN, 0};
+    if (::poll(&p, 1, kStopLookMs) <= 0) continue;
     const ssize_t n = ::read(child->output(), buffer.data(), buffer.size());
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (n <= 0) break;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ class ChildProcess {
   ~ChildProcess() { end(); }
 
   pid_t pid() const { return pid_; }
-  int input() const { return input_.get(); }    // we write
+  // To its stdin; false when it does not take it.
+  bool send(char byte) const;
   int output() const { return output_.get(); }  // we read; not blocking
   bool has_ended();
   void kill_now() const;
@@ -39,6 +41,8 @@ class ChildProcess {
 
 // What the program prints, at most `limit_ms`; an error when it fails, with what it said on stderr
 // left there.
-Result<std::string> output_of(const std::vector<std::string>& words, int limit_ms);
+// `stop` (may be null) ends the wait within 100 ms.
+Result<std::string> output_of(const std::vector<std::string>& words, int limit_ms,
+                              const std::atomic<bool>* stop = nullptr);
 
 }  // namespace aliquot::node

@@ -97,6 +97,15 @@ Status set_injection(Config& config, const std::string& text) {
                     {{"cdi", InjectionWay::kCdi}, {"mounts", InjectionWay::kMounts}}});
 }
 
+Status set_compat(Config& config, const std::string& text) {
+  for (const char* known : {"", "dcgm", "hami", "dcgm,hami", "hami,dcgm"})
+    if (text == known) {
+      config.compat = text;
+      return {};
+    }
+  return wrong(text, "dcgm or hami or dcgm,hami");
+}
+
 Status set_level(Config& config, const std::string& text) {
   using log::Level;
   return one_of(config.log_level, text,
@@ -155,6 +164,10 @@ constexpr ConfigKey kKeys[] = {
      false, set_path<&Config::kubeconfig>, same<&Config::kubeconfig>},
     {"kubelet_url", "URL", "Kubelet's own list of pods, without an API server", false,
      set_text<&Config::kubelet_url>, same<&Config::kubelet_url>},
+    {"metrics_address", "IP:PORT", "Where /metrics and /healthz are served; empty: nowhere", false,
+     set_text<&Config::metrics_address>, same<&Config::metrics_address>},
+    {"compat", "dcgm|hami|dcgm,hami", "Serve metrics under these systems' names as well", false,
+     set_compat, same<&Config::compat>},
     {"log_level", "debug|info|warning|error", "What is said", false, set_level,
      same<&Config::log_level>},
 };

@@ -8,6 +8,8 @@
 #include "kube/api_pods.h"
 #include "kube/kubelet_pods.h"
 #include "kube/writes.h"
+#include "node/exposition.h"
+#include "node/metrics.h"
 #include "node/on_loop.h"
 #include "topology/search.h"
 
@@ -78,18 +80,20 @@ Daemon::Daemon(Options options, FoundMachine machine, const Clock& clock)
       machine_(std::move(machine)),
       view_(view_of(machine_.inventory, machine_.driver)),
       clock_(clock),
-      probe_source_(std::make_unique<Probes>(*this)) {}
+      probe_source_(std::make_unique<Probes>(*this)),
+      health_(board_, clock, options_.config.health_check_interval, options_.log.named("health")) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock) {
   if (const Status made = make_directories(options.config.state_directory, 0755); !made)
     return made.error();
   const MachineSearch search{options.installation.probe, options.machines,
-                             options.config.cache_directory, options.config.sim};
+                             options.config.cache_directory, options.config.sim, nullptr};
   auto machine = find_machine(search);
   if (!machine) return machine.error();
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), *std::move(machine), clock));
   if (const Status started = daemon->start_broker(); !started) return started.error();
   if (const Status started = daemon->start_kubelet_half(); !started) return started.error();
+  if (const Status started = daemon->start_metrics(); !started) return started.error();
   daemon->inventory_wanted_ = daemon->machine_.from_cache;
   daemon->maintenance_ = std::thread([self = daemon.get()] { self->maintain(); });
   return daemon;
@@ -98,12 +102,13 @@ Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock
 Daemon::~Daemon() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    stopping_ = ending_ = true;
   }
   woken_.notify_all();
   // Others may wait for the loop's answer: it turns until they have ended.
   std::thread turning;
   if (broker_) turning = std::thread([this] { broker_->run(); });
+  scrapes_.reset();
   watch_.reset();
   if (maintenance_.joinable()) maintenance_.join();
   pods_.reset();
@@ -114,7 +119,7 @@ Daemon::~Daemon() {
 
 MachineSearch Daemon::search() const {
   return {options_.installation.probe, options_.machines, options_.config.cache_directory,
-          options_.config.sim};
+          options_.config.sim, &ending_};
 }
 
 Status Daemon::start_broker() {
@@ -134,10 +139,10 @@ Status Daemon::start_broker() {
   board_.set_gpus(view_.offered, view_.shape);
   ProbePool::Options pool{options_.installation.probe, machine_.driver.libnvidia_ml,
                           !machine_.driver.simulated(), options_.log.named("probes")};
-  probes_ = std::make_unique<ProbePool>(std::move(pool), view_.gpus, broker_->loop(), nullptr);
+  probes_ = std::make_unique<ProbePool>(std::move(pool), view_.gpus, broker_->loop(), &health_);
   // For programs of other users, which ask whether the daemon serves the driver they have chosen.
   const Status told = write_file_atomically(options_.config.state_directory / "driver.json",
-                                            driver_text(machine_.driver));
+                                            inventory::driver_text(machine_.driver));
   options_.log.info("serving " + std::to_string(view_.gpus.size()) + " GPUs of " +
                     machine_.driver.title());
   return told;
@@ -208,6 +213,56 @@ Status Daemon::start_pods() {
   return {};
 }
 
+Status Daemon::start_metrics() {
+  if (options_.config.metrics_address.empty()) return {};
+  const MetricSets sets{options_.config.compat.find("dcgm") != std::string::npos,
+                        options_.config.compat.find("hami") != std::string::npos};
+  auto served = ScrapeServer::serve(
+      options_.config.metrics_address,
+      [this, sets](std::string_view path, std::string_view accept) -> ScrapeAnswer {
+        if (path == "/healthz")
+          return is_ready() ? ScrapeAnswer{200, "text/plain", "ready\n"}
+                            : ScrapeAnswer{503, "text/plain", "kubelet does not hold our stream\n"};
+        if (path != "/metrics") return {404, "text/plain", "there are /metrics and /healthz\n"};
+        const auto now = figures();
+        if (!now) return {503, "text/plain", now.error().message + "\n"};
+        const TextFormat format = format_asked(accept);
+        return {200, std::string(content_type(format)), expose(node_metrics(*now, sets), format)};
+      });
+  if (!served) {
+    // Somebody else's port is no reason to share no GPUs.
+    options_.log.warning(served.error().message + "; metrics are not served");
+    return {};
+  }
+  scrapes_ = std::move(*served);
+  return {};
+}
+
+Result<NodeFigures> Daemon::figures() {
+  FiguresSources sources;
+  sources.node = options_.config.node_name;
+  sources.driver_version = machine_.inventory.system.driver_version;
+  sources.simulated = machine_.driver.simulated();
+  sources.registered = watch_ && watch_->is_ready();
+  sources.gpus = view_.gpus;
+  sources.readings = probes_->latest();
+  sources.health = health_.states();
+  auto leases = on_loop<std::vector<broker::LeaseRow>>(
+      broker_->loop(), [this] { return Result(broker_->book().rows_after("", 1000)); });
+  if (!leases) return leases.error();
+  sources.leases = *std::move(leases);
+  if (binding_) {
+    sources.containers = binding_->bound();
+    sources.counters = binding_->counters();
+  }
+  sources.unleased = unleased();
+  sources.now = clock_.now();
+  sources.now_unix_s = static_cast<double>(std::time(nullptr));
+  sources.inventory_age_s =
+      sources.now_unix_s - static_cast<double>(machine_.inventory.taken_unix_s);
+  return figures_of(sources);
+}
+
 void Daemon::report_refused(const kube::Pod& pod, const std::string& why) {
   if (options_.config.node_name.empty()) return;  // there is no API server to tell
   kube::Event event;
@@ -236,18 +291,45 @@ void Daemon::maintain() {
     const bool changed = std::exchange(pods_changed_, false);
     lock.unlock();
     if (inventory) take_inventory();
-    if (binding_) {
-      if (changed) binding_->apply_changes(pods_->pods());
-      if (clock_.now() - reconciled_at >= kReconcileEvery) {
-        reconciled_at = clock_.now();
-        // It says by itself what it repairs; a kubelet that is away is the watch's to report.
-        static_cast<void>(binding_->reconcile());
-      }
+    if (binding_ && changed) binding_->apply_changes(pods_->pods());
+    if (clock_.now() - reconciled_at >= kReconcileEvery) {
+      reconciled_at = clock_.now();
+      look_for_unleased();
+      // It says by itself what it repairs; a kubelet that is away is the watch's to report.
+      if (binding_) static_cast<void>(binding_->reconcile());
     }
     lock.lock();
     woken_.wait_for(lock, std::chrono::nanoseconds(kReconcileEvery),
                     [&] { return stopping_ || pods_changed_ || inventory_wanted_; });
   }
+}
+
+std::vector<UnleasedProcess> Daemon::unleased() const {
+  const std::lock_guard lock(mutex_);
+  return unleased_;
+}
+
+// Said once of each; what is to be done about them is the administrator's.
+void Daemon::look_for_unleased() {
+  const auto leases = on_loop<std::vector<broker::LeaseRow>>(
+      broker_->loop(), [this] { return Result(broker_->book().rows_after("", 1000)); });
+  if (!leases) return;
+  auto found = unleased_processes(probes_->latest(), *leases, [](std::int32_t pid) {
+    const auto text = read_file("/proc/" + std::to_string(pid) + "/cgroup", 64 << 10);
+    return text ? *text : std::string();
+  });
+  for (const UnleasedProcess& process : found) {
+    const auto before = unleased();
+    if (std::ranges::find(before, process.pid, &UnleasedProcess::pid) != before.end()) continue;
+    std::string whose;
+    if (pods_ && !process.pod_uid.empty())
+      for (const kube::PodRef& pod : pods_->pods())
+        if (pod->cgroup_uid() == process.pod_uid) whose = " of pod " + pod->full_name();
+    options_.log.warning("process " + std::to_string(process.pid) + whose + " uses GPU " +
+                         process.uuid + " without a lease: no limit holds it");
+  }
+  const std::lock_guard lock(mutex_);
+  unleased_ = std::move(found);
 }
 
 void Daemon::take_inventory() {

@@ -23,7 +23,11 @@
 #include "node/kubelet_watch.h"
 #include "node/late_binding.h"
 #include "node/machine_view.h"
+#include "node/node_figures.h"
+#include "node/node_health.h"
 #include "node/probe_pool.h"
+#include "node/scrape_server.h"
+#include "node/unleased.h"
 
 namespace aliquot::node {
 
@@ -55,8 +59,13 @@ class Daemon {
   bool is_ready() const;
   ProbePool& probes() { return *probes_; }
   DeviceBoard& board() { return board_; }
+  NodeHealth& health() { return health_; }
   broker::Broker& broker() { return *broker_; }
   const LateBinding* binding() const { return binding_.get(); }
+  // One look at everything. Any thread but the loop's.
+  Result<NodeFigures> figures();
+  // Processes on a GPU that no lease knows, as of the last look (every 10 s). Any thread.
+  std::vector<UnleasedProcess> unleased() const;
 
  private:
   class Probes;
@@ -65,9 +74,11 @@ class Daemon {
   Status start_broker();
   Status start_kubelet_half();
   Status start_pods();
+  Status start_metrics();
   MachineSearch search() const;
   void maintain();
   void take_inventory();
+  void look_for_unleased();
   void report_refused(const kube::Pod& pod, const std::string& why);
 
   Options options_;
@@ -77,16 +88,20 @@ class Daemon {
   DeviceBoard board_;
   std::unique_ptr<Probes> probe_source_;
   std::unique_ptr<broker::Broker> broker_;
+  NodeHealth health_;
   std::unique_ptr<ProbePool> probes_;
   std::unique_ptr<PodResources> resources_;
   std::unique_ptr<kube::ApiClient> api_;
   std::unique_ptr<LateBinding> binding_;
   std::unique_ptr<kube::PodSource> pods_;
   std::unique_ptr<KubeletWatch> watch_;
+  std::unique_ptr<ScrapeServer> scrapes_;
 
-  std::mutex mutex_;  // guards what maintain() waits for
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<UnleasedProcess> unleased_;
   std::condition_variable woken_;
   bool stopping_ = false, pods_changed_ = false, inventory_wanted_ = false;
+  std::atomic<bool> ending_ = false;
   std::thread maintenance_;
 };
 

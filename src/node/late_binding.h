@@ -18,7 +18,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -120,7 +119,9 @@ class LateBinding final : public PluginDecisions {
   SharedList list_;
   mutable std::mutex mutex_;
   std::map<std::string, BoundContainer> bound_;  // by key; guarded by mutex_
-  std::set<std::string> suspects_;  // leases without a record; reconcile() only, one at a time
+  std::mutex reconciling_;
+  // Leases without a record and when they were first seen so; guarded by reconciling_.
+  std::map<std::string, Nanoseconds> suspects_;
   std::atomic<std::uint64_t> bound_count_ = 0, refused_ = 0, mismatches_ = 0, leaked_ = 0;
 };
 

@@ -12,6 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestRecord = 64 << 10;
+constexpr Nanoseconds kOrphanAfter = 15 * kSecond;
 
 bool is_spec_of_ours(const std::string& name) {
   return name.starts_with("aliquot.dev-lease-") && name.ends_with(".json");
@@ -58,6 +59,7 @@ Status LateBinding::adopt() {
 }
 
 Status LateBinding::reconcile() {
+  const std::lock_guard alone(reconciling_);
   const auto list = list_.fresh();
   if (!list) return list.error();
   for (const BoundContainer& bound : this->bound()) {
@@ -86,16 +88,16 @@ Status LateBinding::reconcile() {
       suspects_.erase(name);
       continue;
     }
-    // A lease exists a moment before its record does: twice in a row is no moment.
-    if (!suspects_.insert(name).second) {
-      suspects_.erase(name);
-      ++leaked_;
-      options_.log.warning("lease " + name + ": no container has it; released");
-      static_cast<void>(on_loop<bool>(around_.loop, [this, name]() -> Result<bool> {
-        static_cast<void>(around_.book.release(name));
-        return true;
-      }));
-    }
+    // A lease exists a moment before its record does.
+    const Nanoseconds now = around_.clock.now();
+    if (now - suspects_.try_emplace(name, now).first->second < kOrphanAfter) continue;
+    suspects_.erase(name);
+    ++leaked_;
+    options_.log.warning("lease " + name + ": no container has it; released");
+    static_cast<void>(on_loop<bool>(around_.loop, [this, name]() -> Result<bool> {
+      static_cast<void>(around_.book.release(name));
+      return true;
+    }));
   }
   return {};
 }

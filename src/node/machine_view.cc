@@ -69,7 +69,7 @@ Result<FoundMachine> find_machine(const MachineSearch& search) {
   const auto driver_text = read_file(search.cache_directory / "driver.json", kLargestCache);
   const auto text = read_file(search.cache_directory / "inventory.json", kLargestCache);
   if (!driver_text || !text) return take_machine(search);
-  const auto driver = parse_driver(*driver_text, "driver.json");
+  const auto driver = inventory::parse_driver(*driver_text, "driver.json");
   auto inventory = inventory::parse_inventory(*text, "inventory.json");
   std::error_code code;
   const bool same =
@@ -83,12 +83,13 @@ Result<FoundMachine> find_machine(const MachineSearch& search) {
 Result<FoundMachine> take_machine(const MachineSearch& search) {
   std::vector<std::string> words{search.probe.string(), "driver", search.machines.string()};
   if (!search.sim.empty()) words.push_back(search.sim);
-  const auto which = output_of(words, kProbeMs);
+  const auto which = output_of(words, kProbeMs, search.stop);
   if (!which) return which.error();
-  const auto driver = parse_driver(*which, "aliquot-probe driver");
+  const auto driver = inventory::parse_driver(*which, "aliquot-probe driver");
   if (!driver) return driver.error();
-  const auto text = output_of(
-      {search.probe.string(), "inventory", search.machines.string(), driver->name}, kProbeMs);
+  const auto text =
+      output_of({search.probe.string(), "inventory", search.machines.string(), driver->name},
+                kProbeMs, search.stop);
   if (!text) return text.error();
   auto inventory = inventory::parse_inventory(*text, "aliquot-probe inventory");
   if (!inventory) return inventory.error();

@@ -5,6 +5,7 @@
 // seconds at most.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -28,10 +29,11 @@ struct MachineView {
 MachineView view_of(const inventory::Inventory& inventory, const inventory::Driver& driver);
 
 struct MachineSearch {
-  std::filesystem::path probe;            // aliquot-probe
-  std::filesystem::path machines;         // a state directory: where simulated machines are
-  std::filesystem::path cache_directory;  // what the last daemon found; may be absent
-  std::string sim;                        // --sim
+  std::filesystem::path probe;              // aliquot-probe
+  std::filesystem::path machines;           // a state directory: where simulated machines are
+  std::filesystem::path cache_directory;    // what the last daemon found; may be absent
+  std::string sim;                          // --sim
+  const std::atomic<bool>* stop = nullptr;  // ends a wait for the driver
 };
 
 struct FoundMachine {

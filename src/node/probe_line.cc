@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "format/fields.h"
 #include "format/json.h"
 
 namespace aliquot::node {
@@ -120,28 +119,6 @@ GpuReading reading_of(const Json& state_json, const Json& health_json) {
 }
 
 }  // namespace
-
-std::string driver_text(const inventory::Driver& driver) {
-  return Json::object()
-      .set("name", driver.name)
-      .set("machine_directory", driver.machine_directory.string())
-      .set("libcuda", driver.libcuda.string())
-      .set("libnvidia_ml", driver.libnvidia_ml.string())
-      .dump();
-}
-
-Result<inventory::Driver> parse_driver(std::string_view text, std::string_view where) {
-  const auto json = format::parse_json(text, where);
-  if (!json) return json.error();
-  std::string name, machine, libcuda, libnvidia_ml;
-  format::Fields fields(*json, std::string(where));
-  fields.required("name", name)
-      .required("machine_directory", machine)
-      .required("libcuda", libcuda)
-      .required("libnvidia_ml", libnvidia_ml);
-  if (const Status done = fields.done(); !done) return done.error();
-  return inventory::Driver{name, machine, libcuda, libnvidia_ml};
-}
 
 std::string probe_line_text(const ProbeLine& line) {
   Json json = Json::object();

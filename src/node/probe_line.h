@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "inventory/driver_choice.h"
 #include "inventory/health.h"
 #include "inventory/nvml.h"
 
@@ -28,10 +27,6 @@ struct ProbeLine {
   std::optional<unsigned> xid;
   std::string error;  // the driver's words; the GPU did not answer
 };
-
-// Which driver the machine has, as the probe tells it and as the daemon keeps it.
-std::string driver_text(const inventory::Driver& driver);
-Result<inventory::Driver> parse_driver(std::string_view text, std::string_view where);
 
 // Without the line's end.
 std::string probe_line_text(const ProbeLine& line);

@@ -82,7 +82,7 @@ int print_driver(const std::string& state_directory, const std::string& sim) {
   const auto driver =
       inventory::choose_driver({state_directory, sim, "", &inventory::find_real_driver});
   if (!driver) return fail(driver.error().message);
-  std::puts(driver_text(*driver).c_str());
+  std::fputs(inventory::driver_text(*driver).c_str(), stdout);
   return 0;
 }
 

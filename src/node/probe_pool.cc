@@ -11,13 +11,15 @@ namespace aliquot::node {
 namespace {
 
 constexpr Nanoseconds kTick = kSecond;
+// Whoever decides something asks by himself (measure()).
+constexpr Nanoseconds kAskEvery = 5 * kSecond;
 constexpr int kMeasureMs = 50;
 // NVML answers in milliseconds; a GPU that is being reset takes seconds.
 constexpr Nanoseconds kSilentAfter = 5 * kSecond;
 constexpr Nanoseconds kKillAfter = 30 * kSecond;
 constexpr Nanoseconds kFirstPause = kSecond, kLongestPause = 60 * kSecond;
 // A reading older than this says nothing about room any more.
-constexpr Nanoseconds kStale = 10 * kSecond;
+constexpr Nanoseconds kStale = 15 * kSecond;
 constexpr std::size_t kLongestLine = 1u << 20;
 
 }  // namespace
@@ -77,8 +79,7 @@ void ProbePool::stop(Probe& probe) {
 
 void ProbePool::ask(Probe& probe) {
   if (!probe.child || probe.asked_at != 0) return;
-  const char byte = 1;
-  if (::write(probe.child->input(), &byte, 1) == 1) probe.asked_at = loop_.now();
+  if (probe.child->send('?')) probe.asked_at = probe.last_asked_at = loop_.now();
 }
 
 void ProbePool::drain(Probe& probe) {
@@ -125,7 +126,7 @@ void ProbePool::tick() {
       ++probe.restarts;
       start(probe);
     }
-    ask(probe);
+    if (now - probe.last_asked_at >= kAskEvery) ask(probe);
     latest.push_back({probe.gpu.uuid, probe.reading, probe.read_at, probe.restarts});
   }
   const std::lock_guard lock(mutex_);

@@ -75,6 +75,7 @@ class ProbePool {
     std::string partial;         // of a line
     Nanoseconds asked_at = 0;    // 0: no question is open
     Nanoseconds started_at = 0;  // or tried to
+    Nanoseconds last_asked_at = 0;
     Nanoseconds read_at = 0;
     Nanoseconds pause = 0;
     unsigned restarts = 0;

@@ -13,6 +13,7 @@
 namespace aliquot::simdriver {
 namespace {
 
+constexpr std::int32_t kLaunchFailed = 719;       // CUDA_ERROR_LAUNCH_FAILED
 constexpr std::uint32_t kContextDestroyed = 709;  // CUDA_ERROR_CONTEXT_IS_DESTROYED
 
 void wake_all(std::atomic<std::uint32_t>& word) {
@@ -68,7 +69,7 @@ void MachineState::end_session(SessionId id) {
 
 void MachineState::lose_contexts(unsigned index, std::int32_t result) {
   for (auto& [key, context] : contexts_)
-    if (context->device == index && context->server->lost == 0) lose(*context, result, now());
+    if (context->device == index && context->server->lost == 0) lose(*context, result);
 }
 
 Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t index) {
@@ -137,10 +138,12 @@ void MachineState::apply(const ChargeMove& move) {
   }
 }
 
-void MachineState::lose(ContextEntry& context, std::int32_t result, Nanoseconds at) {
+void MachineState::lose(ContextEntry& context, std::int32_t result) {
   context.server->lost = static_cast<std::uint32_t>(result);
   context.changed = true;
-  devices_[context.device]->timeline.close_context(context.key, at);
+  // At the GPU's own time: what others have submitted meanwhile keeps its place.
+  Timeline& timeline = devices_[context.device]->timeline;
+  timeline.close_context(context.key, timeline.engine().last_event());
 }
 
 // Copies what the client has published, each command once: what is checked is what is used.
@@ -148,7 +151,7 @@ void MachineState::drain(ContextEntry& context, Nanoseconds now) {
   if (context.server->lost != 0) return;
   const std::uint32_t tail = context.client->tail.load(std::memory_order_acquire);
   std::uint32_t waiting = tail - context.head;
-  if (waiting > kRingSlots) return lose_now(context);
+  if (waiting > kRingSlots) return lose(context, kLaunchFailed);
   if (waiting > 0) take_back_promises(context);
   for (; waiting > 0; --waiting) {
     Command command = context.client->ring[context.head % kRingSlots];
@@ -178,7 +181,7 @@ void MachineState::apply_drained() {
       drained.command.op = CommandOp::kHold;
     }
     if (!devices_[context.device]->timeline.apply(context.key, drained.command)) {
-      lose_now(context);
+      lose(context, kLaunchFailed);
     }
   }
   drained_.clear();
