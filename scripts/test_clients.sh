@@ -24,6 +24,8 @@ wanted() {  # FAMILY
 venv() {  # NAME: made if need be; its directory on stdout
   if [ "$1" = venv ]; then
     "$here/client_venv.sh" "$here/requirements.txt" "$clients/venv"
+  elif [ "$1" = pycuda ]; then
+    "$here/pycuda_venv.sh" "$here/requirements-pycuda.txt" "$clients/pycuda" "$bin/../lib/aliquot/sim"
   else
     "$here/client_venv.sh" "$here/requirements-$1.txt" "$clients/$1"
   fi && echo "$clients/$1"
@@ -53,6 +55,30 @@ run() {  # FAMILY VENV "VERSIONS" "WHERES" SCRIPT [ARGUMENT...]
   done
 }
 
+# TOOL PROGRAM COMMAND...: builds the program with a language's own tool, once.
+built() {
+  local tool=$1 program=$2
+  shift 2
+  [ ! -x "$program" ] || return 0
+  command -v "$tool" >/dev/null || { echo "there is no $tool here"; return 1; }
+  "$@" >"$log" 2>&1 || { tail -3 "$log"; return 1; }
+}
+go_install() { GOBIN=$clients/bin go install "$1"; }
+go_build() { cd "$checks/go" && go build -o "$clients/bin/go-nvml" .; }
+cargo_build() {
+  CARGO_TARGET_DIR=$clients/rust cargo build --manifest-path "$checks/rust/Cargo.toml" &&
+    mkdir -p "$clients/bin" && cp "$clients/rust/debug/clients" "$clients/bin/cudarc"
+}
+run_built() {  # FAMILY TOOL PROGRAM BUILD-FUNCTION "VERSIONS" "WHERES" SCRIPT [ARGUMENT...]
+  local family=$1 program=$clients/bin/$3 why
+  wanted "$family" || return 0
+  if ! why=$(built "$2" "$program" $4); then
+    echo "skipped  $family: $why"
+    return 0
+  fi
+  run "$family" venv "$5" "$6" "$7" "$program" "${@:8}"
+}
+
 every="11.8 12.4 12.9 13.0"
 from_12="12.4 12.9 13.0"
 both="bare share"
@@ -67,6 +93,12 @@ run cuda-11.8 cuda11.8 "$every" "$both" cuda_bindings_check.py
 run triton jit "$every" "$both" triton_check.py
 run taichi jit "$every" "$both" taichi_check.py
 run py3nvml jit "$every" bare py3nvml_check.py
+run pycuda pycuda "$every" "$both" pycuda_check.py
+run_built go-nvml go go-nvml go_build "$every" "$both" go_check.py
+run_built nvidia-ctk go nvidia-ctk \
+  "go_install github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk@v1.20.2" \
+  "$every" bare cdi_check.py "$bin/aliquot"
+run_built cudarc cargo cudarc cargo_build "$every" "$both" rust_check.py
 run numba numba 13.0 bare numba_suite.py "$checks/numba_suite.json"
 
 echo "clients (simulated): $ran runs, $failed failed"

@@ -24,8 +24,8 @@ std::vector<Compute::Question> Compute::questions() const {
   for (const auto& [lease, seats] : seats_)
     for (unsigned i = 0; i < seats.size(); ++i) {
       const Seat& seat = seats[i];
-      const bool used = seat.gpu->thread->with(
-          [&](ComputeGpu& gpu, Nanoseconds) { return gpu.has_processes(seat.tenant); });
+      const bool used = seat.gpu->thread->peek(
+          [&](const ComputeGpu& gpu) { return gpu.has_processes(seat.tenant); });
       if (used)
         asked[seat.gpu] = {lease->driver(), lease->gpu_index(i), lease->uuid(i), seat.gpu->last_us};
     }

@@ -31,6 +31,13 @@ class ComputeThread {
     return work(*gpu_, clock_.now());
   }
 
+  // The same for work that neither steps nor changes anything: the thread sleeps on.
+  template <typename Work>
+  auto peek(Work work) {
+    const std::lock_guard lock(mutex_);
+    return work(static_cast<const ComputeGpu&>(*gpu_));
+  }
+
  private:
   // Makes the thread look again at what it waits for.
   class Poke {

@@ -16,7 +16,9 @@ struct FaultOptions {
   std::string machine;
   unsigned gpu = 0;
   std::uint64_t xid = 0, ecc_single = 0, ecc_double = 0, link = 0, hang_ms = 0;
-  bool lost = false, lift = false;
+  bool lost = false, lift = false, through_dlsym = false;
+  std::string call;
+  CLI::Option* gpu_given = nullptr;
   CLI::Option* xid_given = nullptr;
   CLI::Option* ecc_single_given = nullptr;
   CLI::Option* ecc_double_given = nullptr;
@@ -42,12 +44,16 @@ std::optional<simdriver::FaultRequest> fault_of(const FaultOptions& options) {
   return std::nullopt;
 }
 
+// What concerns the machine as a whole; nothing: a GPU was meant.
+std::optional<Status> inject_into_calls(const FaultOptions& options,
+                                        const simdriver::RunningMachine& machine) {
+  if (!options.call.empty()) return simdriver::fail_call(machine, options.call);
+  if (options.through_dlsym) return simdriver::look_up_through_dlsym(machine, true);
+  if (options.lift && options.gpu_given->count() == 0) return simdriver::lift_call_faults(machine);
+  return std::nullopt;
+}
+
 Status inject(const FaultOptions& options) {
-  const auto fault = fault_of(options);
-  if (!fault)
-    return Error{Errc::kInvalid,
-                 "which fault? --xid, --lost, --ecc-single, --ecc-double, --link-down, --nvml-hang "
-                 "or --lift"};
   const auto machines = simdriver::list_machines();
   if (!machines) return machines.error();
   const auto found =
@@ -55,6 +61,13 @@ Status inject(const FaultOptions& options) {
   if (found == machines->end())
     return Error{Errc::kNotFound, "no simulated machine " + options.machine +
                                       " runs; `aliquot sim list` shows those that do"};
+  if (const auto done = inject_into_calls(options, *found)) return *done;
+  const auto fault = fault_of(options);
+  if (!fault)
+    return Error{Errc::kInvalid,
+                 "which fault? of a GPU: --xid, --lost, --ecc-single, --ecc-double, --link-down, "
+                 "--nvml-hang; of the machine: --fail, --dlsym; or --lift"};
+  if (options.gpu_given->count() == 0) return Error{Errc::kInvalid, "which GPU? give --gpu INDEX"};
   return simdriver::inject_fault(*found, *fault);
 }
 
@@ -66,7 +79,7 @@ void add_sim_fault(CLI::App& sim, Invocation& invocation) {
   fault->add_option("name", options->machine, "The machine's name")
       ->type_name("MACHINE")
       ->required();
-  fault->add_option("--gpu", options->gpu, "Index of the GPU")->required();
+  options->gpu_given = fault->add_option("--gpu", options->gpu, "Index of the GPU");
   CLI::Option_group* kinds = fault->add_option_group("faults");
   kinds->require_option(0, 1);
   options->xid_given = kinds->add_option("--xid", options->xid, "Report this XID");
@@ -79,7 +92,12 @@ void add_sim_fault(CLI::App& sim, Invocation& invocation) {
                             ->check(CLI::Range(0, 31));
   options->hang_given = kinds->add_option("--nvml-hang", options->hang_ms,
                                           "NVML answers so many milliseconds late (0: no more)");
-  kinds->add_flag("--lift", options->lift, "Lift all faults of the GPU");
+  kinds->add_option("--fail", options->call, "This call of the driver API fails, in each process")
+      ->type_name("SYMBOL[:NTH][=RESULT]");
+  kinds->add_flag("--dlsym", options->through_dlsym,
+                  "The driver finds its own functions through dlsym, as that of WSL does");
+  kinds->add_flag("--lift", options->lift,
+                  "Lift all faults of the GPU; without --gpu, --fail and --dlsym");
   fault->callback([options, &invocation] {
     if (const Status done = inject(*options); !done) fail(invocation, "sim fault", done.error());
   });

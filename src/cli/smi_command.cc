@@ -1,11 +1,13 @@
 #include "cli/smi_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
 #include "cli/smi_parts_command.h"
 #include "cli/smi_source.h"
 #include "cli/smi_view.h"
+#include "cli/surroundings.h"
 
 namespace aliquot::cli {
 namespace {
@@ -36,13 +38,29 @@ Result<SmiMachine> look(const SmiSource& source) {
   return machine;
 }
 
+// Of this user's broker, on these GPUs; where none answers there are none to show.
+std::vector<broker::LeaseRow> leases_on(const SmiMachine& machine) {
+  auto broker = running_broker();
+  if (!broker) return {};
+  auto rows = broker->list();
+  if (!rows) return {};
+  std::erase_if(*rows, [&](const broker::LeaseRow& lease) {
+    return std::ranges::none_of(machine.gpus, [&](const SmiGpu& gpu) {
+      return std::ranges::find(lease.gpus, gpu.gpu.uuid, &broker::UsageRow::uuid) !=
+             lease.gpus.end();
+    });
+  });
+  return *std::move(rows);
+}
+
 Status show(const SmiOptions& options, std::ostream& out) {
   const auto format = parse_csv_format(options.format);
   if (!format) return format.error();
   const auto source = smi_source(options.sim);
   if (!source) return source.error();
-  const auto machine = look(*source);
+  auto machine = look(*source);
   if (!machine) return machine.error();
+  machine->leases = leases_on(*machine);
   if (!options.query.empty()) {
     const auto text = smi_query(*machine, options.query, *format);
     if (!text) return text.error();

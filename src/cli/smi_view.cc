@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/compute_view.h"
 #include "cli/table.h"
 #include "common/files.h"
 #include "format/json.h"
@@ -113,6 +114,7 @@ std::string smi_table(const SmiMachine& machine) {
   for (const SmiGpu& row : machine.gpus)
     if (!row.trouble.empty()) text += fmt::format("GPU {}: {}\n", row.index, row.trouble);
   text += processes.empty() ? "no process uses a GPU\n" : '\n' + processes.text();
+  if (!machine.leases.empty()) text += '\n' + compute_table(machine.leases);
   return text;
 }
 
@@ -126,12 +128,20 @@ std::string smi_list(const SmiMachine& machine) {
 std::string smi_json(const SmiMachine& machine) {
   Json gpus = Json::array();
   for (const SmiGpu& row : machine.gpus) gpus.append(gpu_json(row));
+  Json shares = Json::array();
+  for (const broker::LeaseRow& lease : machine.leases)
+    for (const broker::UsageRow& usage : lease.gpus)
+      shares.append(Json::object()
+                        .set("lease", lease.name)
+                        .set("gpu", std::int64_t{usage.index})
+                        .set("compute", compute_json(usage)));
   return Json::object()
       .set("machine", machine.title)
       .set("driver_version", machine.system.driver_version)
       .set("nvml_version", machine.system.nvml_version)
       .set("cuda_version", cuda_text(machine.system.cuda_version))
       .set("gpus", gpus)
+      .set("shares", shares)
       .dump(2);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/requests.h"
 #include "common/result.h"
 #include "inventory/nvml.h"
 
@@ -20,6 +21,7 @@ struct SmiMachine {
   inventory::NvmlSystem system;
   std::string title;  // which driver it is; says "simulated" where it is
   std::vector<SmiGpu> gpus;
+  std::vector<broker::LeaseRow> leases = {};  // that have parts of them; none seen from inside one
 };
 
 // The table for people; at most 80 columns.

@@ -69,5 +69,17 @@ TEST(CsvFormat, KnowsItsWords) {
   EXPECT_FALSE(parse_csv_format("csv,none"));
 }
 
+TEST(SmiTable, ShowsHowItsTimeIsShared) {
+  SmiMachine machine = share();
+  EXPECT_THAT(smi_json(machine), HasSubstr("\"shares\": []"));
+  broker::LeaseRow lease;
+  lease.name = "train";
+  lease.gpus.resize(1);
+  lease.gpus[0].cores = 3000;
+  machine.leases = {lease};
+  EXPECT_THAT(smi_table(machine), HasSubstr("train    0    30%  burst   offline"));
+  EXPECT_THAT(smi_json(machine), HasSubstr("\"lease\": \"train\""));
+}
+
 }  // namespace
 }  // namespace aliquot::cli

@@ -43,8 +43,11 @@ inline bool passes_at_once(unsigned gpu, const Work& work) {
   if (word == 0) return true;  // no gate here: docs/formats/gate_words.md
   QuickGate* gate = quick_gates[gpu].load(std::memory_order_acquire);
   if (!gate::is_open_alone(word) || gate == nullptr) return false;
+  // A kernel that was never measured goes the longer way, so that it is.
+  const Nanoseconds unmeasured =
+      work.assumed_ns != 0 ? work.assumed_ns : gate->tenant.options().unknown_kernel;
   return gate->quick.load(std::memory_order_relaxed) &&
-         gate->tenant.quick(gate->tenant.estimate(work.key, work.assumed_ns));
+         gate->tenant.quick(gate->tenant.estimate(work.key, unmeasured));
 }
 
 // One piece of work at a gate that is not open and alone.

@@ -29,6 +29,7 @@ struct GateState : QuickGate {
   bool silence_told = false;
   Nanoseconds quick_seen = 0;  // work that went quickly, when looked at last
   Nanoseconds quick_seen_at = 0;
+  unsigned looks_in_vain = 0;  // at work that is late
   bool broken = false;
   std::uint64_t broken_word = 0;  // the window word then
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr Nanoseconds kLeastSleep = 25 * kMicrosecond;
 constexpr Nanoseconds kMostSleepContended = 500 * kMicrosecond;
+constexpr unsigned kMostDoublings = 4;  // of the least sleep, while work is later than was foretold
 constexpr Nanoseconds kLeastSleepAlone = 1 * kMillisecond;
 constexpr Nanoseconds kMostSleepAlone = 5 * kMillisecond;
 constexpr Nanoseconds kIdleSleep = 1 * kSecond;
@@ -74,7 +75,8 @@ Nanoseconds sleep_after(const GateState& state, const gate::Window& window, Nano
   if (state.marks.count() != 0 || state.unmarked != 0) {
     const Nanoseconds left = tenant.work_left(now);
     if (contended)
-      return between(state.scaled(kLeastSleep), left, state.scaled(kMostSleepContended));
+      return between(state.scaled(kLeastSleep << state.looks_in_vain), left,
+                     state.scaled(kMostSleepContended));
     return between(state.scaled(kLeastSleepAlone), left / 2, state.scaled(kMostSleepAlone));
   }
   if (tenant.unmarked() != 0)
@@ -86,7 +88,9 @@ Nanoseconds sleep_after(const GateState& state, const gate::Window& window, Nano
 
 // One look. How long to sleep after it.
 Nanoseconds tend(GateState& state) {
+  const std::uint32_t ended_before = state.completions.load();
   look(state);
+  const bool in_vain = state.completions.load() == ended_before;
   const Nanoseconds now = monotonic_now();
   bool news = false;
   Nanoseconds sleep = 0;
@@ -96,6 +100,10 @@ Nanoseconds tend(GateState& state) {
     end_what_has_no_event(state, now);
     news = (window.limited || !window.open || state.is_online()) && has_news(state, window, now);
     publish(state);
+    if (!in_vain || state.tenant.work_left(now) > 0)
+      state.looks_in_vain = 0;
+    else if (state.looks_in_vain < kMostDoublings)
+      ++state.looks_in_vain;
     sleep = sleep_after(state, window, now);
     state.watch_wakes_at.store(now + sleep);
   }

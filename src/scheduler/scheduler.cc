@@ -10,8 +10,11 @@
 
 namespace aliquot::scheduler {
 
-Scheduler::Scheduler(std::vector<model::NodeSpec> nodes, std::unique_ptr<Policy> policy)
-    : policy_(std::move(policy)), snapshot_(std::move(nodes), policy_->reads()) {}
+Scheduler::Scheduler(std::vector<model::NodeSpec> nodes, std::unique_ptr<Policy> policy,
+                     std::size_t most_remembered)
+    : policy_(std::move(policy)),
+      snapshot_(std::move(nodes), policy_->reads()),
+      most_remembered_(most_remembered) {}
 
 Result<ClassId> Scheduler::classify(const model::Request& request) {
   Result<Demand> demand = demand_of(request);
@@ -52,11 +55,25 @@ Decision Scheduler::place(ClassId id, std::span<const NodeId> within) {
 void Scheduler::refresh(Class& c) {
   if (c.generation != snapshot_.index().generation()) {
     c.generation = snapshot_.index().generation();
+    remembered_ -= c.memo.size();
     c.memo.clear();
     c.seen.clear();
   }
-  if (c.memo.size() < snapshot_.index().size())
-    c.memo.resize(snapshot_.index().size() + snapshot_.index().size() / 2);
+  if (c.memo.size() >= snapshot_.index().size()) return;
+  const std::size_t wanted = snapshot_.index().size() + snapshot_.index().size() / 2;
+  // Requests that are never asked twice would fill the memory with scores for nobody.
+  if (remembered_ - c.memo.size() + wanted > most_remembered_)
+    for (Class& other : classes_)
+      if (&other != &c) forget(other);
+  remembered_ += wanted - c.memo.size();
+  c.memo.resize(wanted);
+}
+
+void Scheduler::forget(Class& c) {
+  remembered_ -= c.memo.size();
+  c.memo = {};
+  c.seen = {};
+  c.dense = {};
 }
 
 const Scheduler::Entry& Scheduler::entry(Class& c, StateId state) {

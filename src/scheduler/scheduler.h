@@ -2,7 +2,8 @@
 // policy. Gangs, queues and preemption are built on it (gang.h, planner.h).
 //
 // Every distinct node state is scored once for each class of demand and remembered; a decision
-// walks the states that nodes are in now. Same input, same answer: no clock, no chance.
+// walks the states that nodes are in now. Same input, same answer: no clock, no chance. What is
+// remembered is bounded: past that the scores of all other classes are forgotten and made anew.
 //
 // Not thread-safe: one loop owns it.
 #pragma once
@@ -54,7 +55,11 @@ struct Explanation {
 
 class Scheduler {
  public:
-  Scheduler(std::vector<model::NodeSpec> nodes, std::unique_ptr<Policy> policy);
+  // Scores kept at most, but for those of the class that is asked about: 384 MiB.
+  static constexpr std::size_t kMostRemembered = std::size_t{1} << 25;
+
+  Scheduler(std::vector<model::NodeSpec> nodes, std::unique_ptr<Policy> policy,
+            std::size_t most_remembered = kMostRemembered);
 
   // Chooses a node among `within` (all nodes without it; borrowed for the call) and reserves. The
   // caller commits or releases the reservation. Invalid where the request makes no sense.
@@ -73,6 +78,7 @@ class Scheduler {
   Snapshot& snapshot() { return snapshot_; }
   const Snapshot& snapshot() const { return snapshot_; }
   const Policy& policy() const { return *policy_; }
+  std::size_t remembered() const { return remembered_; }  // scores, or room for them
 
  private:
   struct Entry {
@@ -99,6 +105,7 @@ class Scheduler {
   static constexpr Score kRefused = -1;
 
   void refresh(Class& c);
+  void forget(Class& c);
   const Entry& entry(Class& c, StateId state);
   // Below 0 where it does not fit.
   Score score(Class& c, StateId state) { return less_rare(entry(c, state), state); }
@@ -118,6 +125,8 @@ class Scheduler {
   Snapshot snapshot_;
   std::vector<Class> classes_;
   std::unordered_multimap<std::size_t, ClassId> by_hash_;
+  std::size_t most_remembered_;
+  std::size_t remembered_ = 0;
 };
 
 }  // namespace aliquot::scheduler

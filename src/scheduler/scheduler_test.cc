@@ -196,6 +196,30 @@ TEST(Scheduler, TakesAFloorOfMemory) {
               testing::HasSubstr("1 node: A100 GPUs are below a floor asked"));
 }
 
+// Requests of ever new sizes: what is remembered of them must not grow with their number.
+TEST(Scheduler, ForgetsScoresInsteadOfGrowingWithoutEnd) {
+  constexpr std::size_t kMost = 2'000;
+  const auto nodes = [] { return std::vector{node("a", 4), node("b", 4), node("c", 2)}; };
+  Scheduler bounded(nodes(), std::move(*make_policy("binpack", {})), kMost);
+  Scheduler unbounded(nodes(), std::move(*make_policy("binpack", {})));
+  std::vector<ReservationId> held;
+  for (int i = 0; i < 3'000; ++i) {
+    const model::Request request = test::share(1 + i % 400, model::Bytes{i} << 20);
+    const Decision d = *bounded.place(request);
+    const Decision same = *unbounded.place(request);
+    ASSERT_EQ(d.outcome, same.outcome);
+    ASSERT_EQ(d.placement, same.placement);
+    // One class has room for half as much again as there are states.
+    ASSERT_LE(bounded.remembered(), kMost + 2 * bounded.snapshot().index().size());
+    if (d.outcome == Outcome::kPlaced) held.push_back(d.reservation);
+    if (held.size() < 12) continue;
+    ASSERT_TRUE(bounded.snapshot().release(held.front()));
+    ASSERT_TRUE(unbounded.snapshot().release(held.front()));
+    held.erase(held.begin());
+  }
+  EXPECT_GT(unbounded.remembered(), 100 * kMost);
+}
+
 TEST(Scheduler, RefusesNodesTooFarFromTheirUsers) {
   model::NodeSpec cloud = node("cloud", 1);
   cloud.latency_us = 40'000;

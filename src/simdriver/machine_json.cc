@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <charconv>
-#include <concepts>
 #include <cstdio>
+#include <optional>
 #include <span>
 
+#include "format/described.h"
 #include "format/fields.h"
 #include "simdriver/machine_text.h"
 #include "simdriver/machine_validity.h"
 
 namespace aliquot::simdriver {
-namespace {
 
 using format::Fields;
 using format::Json;
 
-// One list of fields serves reading and writing: describe(visitor, struct) names them, Reader and
-// Writer are the visitors.
+// One list of fields serves reading and writing (format/described.h).
 template <typename V>
 void describe(V& v, MemorySizes& m) {
   v("nvml_total_bytes", m.nvml_total_bytes);
@@ -117,8 +116,10 @@ void describe(V& v, GpuModel& m) {
   v("fans", m.fans);
   v("ecc", m.ecc);
   v("integrated_cpu", m.integrated_cpu);
-  v("pci_device_id", Hex{m.pci_device_id});
-  v("pci_subsystem_id", Hex{m.pci_subsystem_id});
+  Hex device{m.pci_device_id};
+  Hex subsystem{m.pci_subsystem_id};
+  v("pci_device_id", device);
+  v("pci_subsystem_id", subsystem);
   v("board_part", m.board_part);
   v("vbios", m.vbios);
   v("memory", m.memory);
@@ -128,95 +129,14 @@ void describe(V& v, GpuModel& m) {
   v("pcie", m.pcie);
   v("nvlink", m.nvlink);
   v("timing", m.timing);
-  v("mig", m.mig);
+  // Left out where the product has no MIG.
+  std::optional<std::vector<MigProfile>> mig;
+  if (!m.mig.empty()) mig = m.mig;
+  v("mig", mig);
+  m.mig = std::move(mig).value_or(std::vector<MigProfile>());
 }
 
-class Writer;
-template <typename T>
-concept Described = requires(Writer& v, T& value) { describe(v, value); };
-template <typename T>
-concept Textual = requires(const T& value) {
-  { to_text(value) } -> std::same_as<std::string>;
-};
-
-class Writer {
- public:
-  template <typename T>
-  void operator()(const char* key, T&& value) {
-    json_.set(key, json_of(value));
-  }
-  Json take() { return std::move(json_); }
-
-  template <typename T>
-  static Json json_of(T& value) {
-    if constexpr (Described<T>) {
-      Writer inner;
-      describe(inner, value);
-      return inner.take();
-    } else if constexpr (Textual<T>) {
-      return to_text(value);
-    } else {
-      return Json(value);
-    }
-  }
-  template <typename T>
-  static Json json_of(std::vector<T>& values) {
-    Json list = Json::array();
-    for (T& value : values) list.append(json_of(value));
-    return list;
-  }
-
- private:
-  Json json_ = Json::object();
-};
-
-class Reader {
- public:
-  Reader(const Json& json, std::string where) : fields_(json, std::move(where)) {}
-
-  template <typename T>
-  void operator()(const char* key, T&& value) {
-    using Value = std::remove_reference_t<T>;
-    if constexpr (Textual<Value>) {
-      std::string text;
-      fields_.required(key, text);
-      if (!text.empty() && !from_text(text, value)) fields_.reject(key, "not valid: " + text);
-    } else if constexpr (Described<Value>) {
-      Json inner = Json::object();
-      fields_.required(key, inner);
-      keep(read(inner, fields_.place(key), value));
-    } else {
-      fields_.required(key, value);
-    }
-  }
-  void operator()(const char* key, std::vector<MigProfile>& profiles) {
-    std::vector<Json> list;
-    fields_.optional(key, list);
-    profiles.resize(list.size());
-    for (std::size_t i = 0; i < list.size(); ++i)
-      keep(read(list[i], fields_.place(key) + "[" + std::to_string(i) + "]", profiles[i]));
-  }
-
-  Fields& fields() { return fields_; }
-  void keep(Status status) {
-    if (!status && inner_) inner_ = std::move(status);
-  }
-  Status done() {
-    Status own = fields_.done();
-    return own ? inner_ : own;
-  }
-
-  template <typename T>
-  static Status read(const Json& json, std::string where, T& value) {
-    Reader reader(json, std::move(where));
-    describe(reader, value);
-    return reader.done();
-  }
-
- private:
-  Fields fields_;
-  Status inner_;
-};
+namespace {
 
 // A row of a matrix: words between spaces, "X" for the place itself.
 std::vector<std::string_view> words_of(std::string_view row) {
@@ -337,7 +257,7 @@ Status read_driver(Fields& fields, DriverVersion& driver) {
 
 Status read_parts(Fields& fields, const ModelLookup& models, MachineSpec& machine) {
   Status status = read_list(fields, "models", [&](const Json& json, const std::string& at) {
-    return Reader::read(json, at, machine.models.emplace_back());
+    return format::read_described(json, at, machine.models.emplace_back());
   });
   if (status)
     status = read_list(fields, "gpus", [&](const Json& json, const std::string& at) {
@@ -354,7 +274,7 @@ Status read_parts(Fields& fields, const ModelLookup& models, MachineSpec& machin
 
 Result<GpuModel> model_from_json(const Json& json, std::string_view where) {
   GpuModel model;
-  if (Status status = Reader::read(json, std::string(where), model); !status) return status.error();
+  if (Status status = format::read_described(json, where, model); !status) return status.error();
   if (Status status = check_model(model, where); !status) return status.error();
   return model;
 }
@@ -378,10 +298,7 @@ Result<MachineSpec> machine_from_json(const Json& json, std::string_view where,
   return machine;
 }
 
-Json to_json(const GpuModel& model) {
-  GpuModel copy = model;
-  return Writer::json_of(copy);
-}
+Json to_json(const GpuModel& model) { return format::write_described(model); }
 
 Json to_json(const MachineSpec& machine) {
   Json models = Json::array();

@@ -1,18 +1,28 @@
 #!/usr/bin/env bash
-# A node of its own: its kubelet knows no API server, its pods are files.
+# A node of its own: its kubelet knows no API server, its pods are files; the share is the same.
 . "$(dirname "$0")/harness.sh"
 export KUBE_RUN=$KUBE_RUN-alone
 trap '"$cluster" down; finish' EXIT
 "$cluster" up standalone
+aliquot sim up --node a100x2 --name node >/dev/null
+"$cluster" run aliquotd "$BUILD/bin/aliquotd" --sim node
+offered() { [ "$(on_node podresources allocatable aliquot.dev/gpu)" = 32 ]; }
+within 30 offered
 cat >"$KUBE_RUN/manifests/hello.yaml" <<EOF
 apiVersion: v1
 kind: Pod
-metadata: {name: hello, namespace: default}
+metadata: {name: hello, namespace: default, annotations: {aliquot.dev/memory: 4GiB, aliquot.dev/cores: "30"}}
 spec:
+  volumes: [{name: e2e, hostPath: {path: $here/programs}}]
   containers:
-  - {name: c, image: "aliquot.test/busybox:1", imagePullPolicy: Never, command: [sleep, infinity]}
+  - name: c
+    image: aliquot.test/debian:1
+    imagePullPolicy: Never
+    command: [sh, -c, "python3 -u /e2e/total.py; exec sleep infinity"]
+    resources: {limits: {aliquot.dev/gpu: 1}}
+    volumeMounts: [{name: e2e, mountPath: /e2e, readOnly: true}]
 EOF
-phase() { "$cluster" in curl -sf http://127.0.0.1:10255/pods | python3 -c \
-  'import json, sys; print(json.load(sys.stdin)["items"][0]["status"]["phase"])'; }
-running() { [ "$(phase)" = Running ]; }
-within 20 running
+printed() { grep -q " $((4 * GiB))$" "$KUBE_RUN"/logs/pods/default_hello-*/c/0.log; }
+within 60 printed
+rm "$KUBE_RUN/manifests/hello.yaml"
+within 60 no_leases

@@ -8,17 +8,23 @@ RANDOM=7
 
 shared_pod steady 4GiB 30
 within 60 running steady
+# Pods come, say what they see and go. What kubelet cannot tell for the moment is asked again.
 churn() {
-  local i=0
+  local i=0 name seen
   while [ ! -e "$work/over" ]; do
-    pod "churn$((i += 1))" debian 'python3 -u /e2e/total.py; sleep 1' "{aliquot.dev/memory: 1GiB}" 1 | create || true
-    sleep 0.7
-    kubectl get pods -o 'jsonpath={range .items[?(@.status.phase=="Succeeded")]}{.metadata.name} {.status.phase}{"\n"}{end}' |
-      while read -r name _; do
-        [ "$(kubectl logs "$name" 2>/dev/null)" = "$GiB" ] || echo "$name: $(kubectl logs "$name" 2>&1)" >>"$work/wrong"
-        kubectl delete pod "$name" --wait=false >/dev/null 2>&1 || true
-      done
+    i=$((i + 1))
+    pod "churn$i" debian 'python3 -u /e2e/total.py; sleep 1' "{aliquot.dev/memory: 1GiB}" 1 | create || true
+    sleep 0.5
+    for name in $(ended_pods); do
+      seen=$(kubectl logs "$name") || continue
+      echo "$name" >>"$work/ended"
+      [ "$seen" = "$GiB" ] || echo "$name: $seen" >>"$work/wrong"
+      kubectl delete pod "$name" --wait=false >/dev/null || true
+    done
   done
+}
+ended_pods() {
+  kubectl get pods -o 'jsonpath={range .items[?(@.status.phase=="Succeeded")]}{.metadata.name}{"\n"}{end}' || true
 }
 churn 2>"$work/churn.log" &
 churner=$!
@@ -37,6 +43,8 @@ done
 touch "$work/over"
 wait $churner || true
 [ ! -e "$work/wrong" ] || fail "containers that ran to their end saw another limit: $(cat "$work/wrong")"
+ended=$(sort -u "$work/ended" 2>/dev/null | wc -l)
+[ "$ended" -ge "$rounds" ] || fail "only $ended pods of the churn ran to their end in $rounds rounds"
 restarts=$(pod_field steady '.status.containerStatuses[0].restartCount')
 same "restarts of the pod that ran all the time" 0 "$restarts"
 kubectl delete pods --all --wait=true --timeout=120s >/dev/null

@@ -49,6 +49,15 @@ class Program {
     Id physical = -1;
   };
   using Effect = std::function<void()>;
+  // A stream that cannot go on, and one that waits for it.
+  struct Gate {
+    CUstream gated = nullptr;
+    CUstream behind = nullptr;
+    CUevent started = nullptr;
+    CUevent ended = nullptr;
+    CUevent order = nullptr;
+    void* word = nullptr;
+  };
 
   // ---- the parts, one file each: what a step may be
   void begin();
@@ -64,6 +73,8 @@ class Program {
   void step_pool();
   void step_read_pool();
   void step_physical();
+  void map();
+  void unmap();
   void step_array();
   void step_host();
   void step_range();
@@ -78,6 +89,8 @@ class Program {
   void step_stream();
   void step_event();
   void step_gate();
+  void run_behind_gate(const Gate& gate);
+  void check_unchanged();
   CUresult fill_on(CUstream stream, const std::function<void(Effect)>& effect);
   CUresult copy_on(CUstream stream, const std::function<void(Effect)>& effect);
   CUresult kernel_on(CUstream stream, const std::function<void(Effect)>& effect);

@@ -161,23 +161,7 @@ void Program::step_read_pool() {
 // Physical memory: made, mapped, unmapped, released in any order; it is free when the last
 // reference is gone.
 void Program::step_physical() {
-  if (!mappings_.empty() && one_in(3)) {
-    const Mapping mapping = any(mappings_);
-    const Bytes bytes = model_.memory(mapping.physical).bytes;
-    expect("cuMemAddressFree(mapped)", CUDA_ERROR_INVALID_VALUE,
-           CU(cuMemAddressFree)(mapping.address, bytes));
-    expect("cuMemUnmap", CUDA_SUCCESS, CU(cuMemUnmap)(mapping.address, bytes));
-    expect("cuMemUnmap(again)", CUDA_ERROR_INVALID_VALUE, CU(cuMemUnmap)(mapping.address, bytes));
-    expect("cuMemAddressFree", CUDA_SUCCESS, CU(cuMemAddressFree)(mapping.address, bytes));
-    std::erase_if(mappings_, [&](const Mapping& it) { return it.address == mapping.address; });
-    const bool addressed = std::ranges::any_of(
-        mappings_, [&](const Mapping& it) { return it.physical == mapping.physical; });
-    if (!addressed) addresses_.erase(mapping.physical);
-    if (addressed)
-      addresses_[mapping.physical] =
-          std::ranges::find(mappings_, mapping.physical, &Mapping::physical)->address;
-    return model_.release(mapping.physical);
-  }
+  if (!mappings_.empty() && one_in(3)) return unmap();
   if (!physical_.empty() && one_in(3)) {
     const auto which =
         std::next(physical_.begin(), static_cast<std::ptrdiff_t>(up_to(physical_.size() - 1)));
@@ -186,25 +170,7 @@ void Program::step_physical() {
     physical_.erase(which);
     return;
   }
-  if (!physical_.empty() && one_in(2)) {
-    const auto& [id, handle] = *physical_.begin();
-    const Bytes bytes = model_.memory(id).bytes;
-    CUdeviceptr address = 0;
-    expect(call("cuMemAddressReserve", bytes), CUDA_SUCCESS,
-           CU(cuMemAddressReserve)(&address, bytes, 0, 0, 0));
-    expect("cuMemMap(past the end)", CUDA_ERROR_INVALID_VALUE,
-           CU(cuMemMap)(address, bytes, kGranule, handle, 0));
-    expect("cuMemMap", CUDA_SUCCESS, CU(cuMemMap)(address, bytes, 0, handle, 0));
-    expect("cuMemsetD8(no access)", CUDA_ERROR_INVALID_VALUE, CU(cuMemsetD8_v2)(address, 1, 1));
-    CUmemAccessDesc access{};
-    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(model_.memory(id).gpu)};
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    expect("cuMemSetAccess", CUDA_SUCCESS, CU(cuMemSetAccess)(address, bytes, &access, 1));
-    ++model_.memory(id).references;
-    mappings_.push_back({address, id});
-    addresses_[id] = address;
-    return;
-  }
+  if (!physical_.empty() && one_in(2)) return map();
   const auto gpu = static_cast<unsigned>(up_to(plan_.gpus - 1));
   const Bytes bytes = one_in(4) ? some_bytes() : kGranule * (1 + up_to(20));
   CUmemAllocationProp properties{};
@@ -216,6 +182,43 @@ void Program::step_physical() {
   expect(call("cuMemCreate", bytes), model_.physical(gpu, bytes, id),
          CU(cuMemCreate)(&handle, bytes, &properties, 0));
   if (id >= 0) physical_[id] = handle;
+}
+
+void Program::map() {
+  const auto& [id, handle] = *physical_.begin();
+  const Bytes bytes = model_.memory(id).bytes;
+  CUdeviceptr address = 0;
+  expect(call("cuMemAddressReserve", bytes), CUDA_SUCCESS,
+         CU(cuMemAddressReserve)(&address, bytes, 0, 0, 0));
+  expect("cuMemMap(past the end)", CUDA_ERROR_INVALID_VALUE,
+         CU(cuMemMap)(address, bytes, kGranule, handle, 0));
+  expect("cuMemMap", CUDA_SUCCESS, CU(cuMemMap)(address, bytes, 0, handle, 0));
+  expect("cuMemsetD8(no access)", CUDA_ERROR_INVALID_VALUE, CU(cuMemsetD8_v2)(address, 1, 1));
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(model_.memory(id).gpu)};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  expect("cuMemSetAccess", CUDA_SUCCESS, CU(cuMemSetAccess)(address, bytes, &access, 1));
+  ++model_.memory(id).references;
+  mappings_.push_back({address, id});
+  addresses_[id] = address;
+}
+
+void Program::unmap() {
+  const Mapping mapping = any(mappings_);
+  const Bytes bytes = model_.memory(mapping.physical).bytes;
+  expect("cuMemAddressFree(mapped)", CUDA_ERROR_INVALID_VALUE,
+         CU(cuMemAddressFree)(mapping.address, bytes));
+  expect("cuMemUnmap", CUDA_SUCCESS, CU(cuMemUnmap)(mapping.address, bytes));
+  expect("cuMemUnmap(again)", CUDA_ERROR_INVALID_VALUE, CU(cuMemUnmap)(mapping.address, bytes));
+  expect("cuMemAddressFree", CUDA_SUCCESS, CU(cuMemAddressFree)(mapping.address, bytes));
+  std::erase_if(mappings_, [&](const Mapping& it) { return it.address == mapping.address; });
+  const auto another = std::ranges::find(mappings_, mapping.physical, &Mapping::physical);
+  if (another == mappings_.end()) {
+    addresses_.erase(mapping.physical);
+  } else {
+    addresses_[mapping.physical] = another->address;
+  }
+  model_.release(mapping.physical);
 }
 
 void Program::step_array() {

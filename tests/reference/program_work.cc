@@ -260,79 +260,83 @@ void Program::step_event() {
   expect("cuEventQuery(destroyed)", CUDA_ERROR_INVALID_HANDLE, CU(cuEventQuery)(gone));
 }
 
-// Two streams that cannot go on until a word changes: nothing of what they were given happens
-// before, all of it after, in order; and events tell how long a kernel took to the nanosecond.
-void Program::step_gate() {
-  CU(cuCtxSetCurrent)(contexts_[0].handle);
-  // The GPU turns to this context before anything is measured.
+// Other streams see what was there before.
+void Program::check_unchanged() {
+  const Id id = some_memory();
+  if (id < 0) return;
+  std::vector<std::uint8_t> read(contents_of(id).size());
+  CUstream free = nullptr;
+  CU(cuStreamCreate)(&free, CU_STREAM_NON_BLOCKING);
+  expect("cuMemcpyDtoHAsync", CUDA_SUCCESS,
+         CU(cuMemcpyDtoHAsync_v2)(read.data(), address_of(id), read.size(), free));
+  expect("cuStreamSynchronize", CUDA_SUCCESS, CU(cuStreamSynchronize)(free));
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    const std::int16_t known = contents_of(id)[i];
+    if (known >= 0) {
+      expect_number("a byte before its time", static_cast<std::uint64_t>(known), read[i]);
+    }
+  }
+  CU(cuStreamDestroy_v2)(free);
+}
+
+// Nothing of what the streams were given happens before the word changes, all of it after, in
+// order; and events tell how long a kernel took to the nanosecond.
+void Program::run_behind_gate(const Gate& gate) {
   std::uint64_t spin_ns = 1;
   void* arguments[] = {&spin_ns};
   const auto spin = [&](CUstream stream) {
-    return CU(cuLaunchKernel)(spin_kernel_, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+    expect("cuLaunchKernel(spin)", CUDA_SUCCESS,
+           CU(cuLaunchKernel)(spin_kernel_, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr));
   };
-  expect("cuLaunchKernel(spin)", CUDA_SUCCESS, spin(nullptr));
+  spin(nullptr);  // the GPU turns to this context before anything is measured
   expect("cuCtxSynchronize", CUDA_SUCCESS, CU(cuCtxSynchronize)());
-  CUstream gated = nullptr;
-  CUstream behind = nullptr;
-  CUevent started = nullptr;
-  CUevent ended = nullptr;
-  void* word = nullptr;
-  CU(cuStreamCreate)(&gated, CU_STREAM_NON_BLOCKING);
-  CU(cuStreamCreate)(&behind, CU_STREAM_NON_BLOCKING);
-  CU(cuEventCreate)(&started, 0);
-  CU(cuEventCreate)(&ended, 0);
-  CU(cuMemHostAlloc)(&word, 4, 0);
   expect("cuStreamWaitValue32", CUDA_SUCCESS,
-         CU(cuStreamWaitValue32_v2)(gated, reinterpret_cast<CUdeviceptr>(word), 1,
+         CU(cuStreamWaitValue32_v2)(gate.gated, reinterpret_cast<CUdeviceptr>(gate.word), 1,
                                     CU_STREAM_WAIT_VALUE_GEQ));
   std::vector<Effect> later;
   const auto keep = [&](Effect effect) { later.push_back(std::move(effect)); };
-  expect("cuEventRecord", CUDA_SUCCESS, CU(cuEventRecord)(started, gated));
+  expect("cuEventRecord", CUDA_SUCCESS, CU(cuEventRecord)(gate.started, gate.gated));
   spin_ns = 1 + up_to(300'000);
-  expect("cuLaunchKernel(spin)", CUDA_SUCCESS, spin(gated));
-  expect("cuEventRecord", CUDA_SUCCESS, CU(cuEventRecord)(ended, gated));
-  for (std::uint64_t i = up_to(4); i > 0; --i) any_work_on(gated, keep);
-  CUevent order = nullptr;
-  CU(cuEventCreate)(&order, CU_EVENT_DISABLE_TIMING);
-  expect("cuEventRecord", CUDA_SUCCESS, CU(cuEventRecord)(order, gated));
-  expect("cuStreamWaitEvent", CUDA_SUCCESS, CU(cuStreamWaitEvent)(behind, order, 0));
-  for (std::uint64_t i = up_to(4); i > 0; --i) any_work_on(behind, keep);
+  spin(gate.gated);
+  expect("cuEventRecord", CUDA_SUCCESS, CU(cuEventRecord)(gate.ended, gate.gated));
+  for (std::uint64_t i = up_to(4); i > 0; --i) any_work_on(gate.gated, keep);
+  expect("cuEventRecord", CUDA_SUCCESS, CU(cuEventRecord)(gate.order, gate.gated));
+  expect("cuStreamWaitEvent", CUDA_SUCCESS, CU(cuStreamWaitEvent)(gate.behind, gate.order, 0));
+  for (std::uint64_t i = up_to(4); i > 0; --i) any_work_on(gate.behind, keep);
 
-  expect("cuStreamQuery(gated)", CUDA_ERROR_NOT_READY, CU(cuStreamQuery)(gated));
-  expect("cuStreamQuery(behind)", CUDA_ERROR_NOT_READY, CU(cuStreamQuery)(behind));
-  expect("cuEventQuery(gated)", CUDA_ERROR_NOT_READY, CU(cuEventQuery)(started));
+  expect("cuStreamQuery(gated)", CUDA_ERROR_NOT_READY, CU(cuStreamQuery)(gate.gated));
+  expect("cuStreamQuery(behind)", CUDA_ERROR_NOT_READY, CU(cuStreamQuery)(gate.behind));
+  expect("cuEventQuery(gated)", CUDA_ERROR_NOT_READY, CU(cuEventQuery)(gate.started));
   float ms = 0;
   expect("cuEventElapsedTime(gated)", CUDA_ERROR_NOT_READY,
-         CU(cuEventElapsedTime_v2)(&ms, started, ended));
-  const Id id = some_memory();
-  if (id >= 0) {
-    std::vector<std::uint8_t> read(contents_of(id).size());
-    CUstream free = nullptr;
-    CU(cuStreamCreate)(&free, CU_STREAM_NON_BLOCKING);
-    expect("cuMemcpyDtoHAsync", CUDA_SUCCESS,
-           CU(cuMemcpyDtoHAsync_v2)(read.data(), address_of(id), read.size(), free));
-    expect("cuStreamSynchronize", CUDA_SUCCESS, CU(cuStreamSynchronize)(free));
-    for (std::size_t i = 0; i < read.size(); ++i) {
-      const std::int16_t known = contents_of(id)[i];
-      if (known >= 0) {
-        expect_number("a byte before its time", static_cast<std::uint64_t>(known), read[i]);
-      }
-    }
-    CU(cuStreamDestroy_v2)(free);
-  }
+         CU(cuEventElapsedTime_v2)(&ms, gate.started, gate.ended));
+  check_unchanged();
 
   const std::uint32_t open = 1;
-  std::memcpy(word, &open, sizeof(open));
+  std::memcpy(gate.word, &open, sizeof(open));
   for (const Effect& effect : later) effect();
-  expect("cuStreamSynchronize(behind)", CUDA_SUCCESS, CU(cuStreamSynchronize)(behind));
-  expect("cuStreamQuery(was gated)", CUDA_SUCCESS, CU(cuStreamQuery)(gated));
-  expect("cuEventElapsedTime", CUDA_SUCCESS, CU(cuEventElapsedTime_v2)(&ms, started, ended));
+  expect("cuStreamSynchronize(behind)", CUDA_SUCCESS, CU(cuStreamSynchronize)(gate.behind));
+  expect("cuStreamQuery(was gated)", CUDA_SUCCESS, CU(cuStreamQuery)(gate.gated));
+  expect("cuEventElapsedTime", CUDA_SUCCESS,
+         CU(cuEventElapsedTime_v2)(&ms, gate.started, gate.ended));
   const auto exact = static_cast<float>(static_cast<double>(spin_ns) / 1e6);
-  if (ms != exact)
-    differ("a spin of " + std::to_string(spin_ns) + " ns took " + std::to_string(ms));
-  for (CUevent event : {started, ended, order}) CU(cuEventDestroy_v2)(event);
-  for (CUstream stream : {gated, behind}) CU(cuStreamDestroy_v2)(stream);
-  expect("cuMemFreeHost", CUDA_SUCCESS, CU(cuMemFreeHost)(word));
+  if (ms == exact) return;
+  differ("a spin of " + std::to_string(spin_ns) + " ns took " + std::to_string(ms));
+}
+
+void Program::step_gate() {
+  CU(cuCtxSetCurrent)(contexts_[0].handle);
+  Gate gate;
+  CU(cuStreamCreate)(&gate.gated, CU_STREAM_NON_BLOCKING);
+  CU(cuStreamCreate)(&gate.behind, CU_STREAM_NON_BLOCKING);
+  CU(cuEventCreate)(&gate.started, 0);
+  CU(cuEventCreate)(&gate.ended, 0);
+  CU(cuEventCreate)(&gate.order, CU_EVENT_DISABLE_TIMING);
+  CU(cuMemHostAlloc)(&gate.word, 4, 0);
+  run_behind_gate(gate);
+  for (CUevent event : {gate.started, gate.ended, gate.order}) CU(cuEventDestroy_v2)(event);
+  for (CUstream stream : {gate.gated, gate.behind}) CU(cuStreamDestroy_v2)(stream);
+  expect("cuMemFreeHost", CUDA_SUCCESS, CU(cuMemFreeHost)(gate.word));
   CU(cuCtxSetCurrent)(contexts_[current_].handle);
 }
 

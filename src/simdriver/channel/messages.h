@@ -11,7 +11,7 @@
 
 namespace aliquot::simdriver {
 
-inline constexpr std::uint32_t kChannelVersion = 4;
+inline constexpr std::uint32_t kChannelVersion = 5;
 inline constexpr std::size_t kMaxMessageBytes = 16384;
 inline constexpr std::size_t kMaxMessageFds = 4;
 inline constexpr std::uint64_t kGranuleBytes = 2u << 20;
@@ -39,6 +39,7 @@ enum class Op : std::uint32_t {
   kFailNth = 0x0600,         // FailNth: let a later call of a symbol fail
   kClearFaults = 0x0601,
   kShutdown = 0x0602,
+  kLookups = 0x0603,  // LookupMode: how the driver finds its own functions
 };
 
 struct RequestHeader {
@@ -162,6 +163,11 @@ struct MarkRequest {
 
 struct MarkReply {
   std::int64_t ended_ns;  // in the machine's time; -1: not yet
+};
+
+// 1: through the process's dlsym, as the driver of WSL does; 0: in its own table.
+struct LookupMode {
+  std::uint32_t through_dlsym;
 };
 
 struct FailNth {

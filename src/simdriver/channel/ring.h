@@ -81,8 +81,8 @@ inline constexpr std::size_t kMaxFailures = 32;
 
 // One for the whole machine, written by the server: what every client obeys.
 struct MachinePage {
-  std::atomic<std::uint32_t> generation;  // of `failures`; odd while they are being changed
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> generation;     // of `failures`; odd while they are being changed
+  std::atomic<std::uint32_t> through_dlsym;  // LookupMode
   struct Failure {
     std::array<char, 64> symbol;
     std::uint32_t nth;

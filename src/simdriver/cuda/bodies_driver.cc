@@ -1,4 +1,6 @@
 // The driver itself: initialisation, versions, results as text, look-ups of entry points.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -37,6 +39,20 @@ std::string words_of(const std::string& name) {
   return words;
 }
 
+// The driver's own function as the process's dlsym finds it: a preloaded library that answers with
+// its own has then put itself behind itself.
+void* found_by_dlsym(Lock& lock, std::string_view symbol) {
+  static void* const own = [] {
+    Dl_info info{};
+    const bool known = dladdr(reinterpret_cast<const void*>(&sim_cuInit), &info) != 0;
+    return known ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  }();
+  lock.unlock();  // what answers may call the driver
+  void* found = own == nullptr ? nullptr : dlsym(own, std::string(symbol).c_str());
+  lock.lock();
+  return found;
+}
+
 CUresult find_entry(const char* symbol, void** function, int version, std::uint64_t flags,
                     abi::ProcAddressStatus& status) {
   *function = nullptr;
@@ -48,6 +64,11 @@ CUresult find_entry(const char* symbol, void** function, int version, std::uint6
   status = answer.status;
   if (answer.status != abi::ProcAddressStatus::kFound) return CUDA_ERROR_NOT_FOUND;
   *function = exported_function(answer.id);
+  const MachinePage* page = library().machine_page();
+  if (page != nullptr && page->through_dlsym.load(std::memory_order_relaxed) != 0) {
+    void* found = found_by_dlsym(lock, abi::kCudaEntries[abi::index_of(answer.id)].symbol);
+    if (found != nullptr) *function = found;
+  }
   return CUDA_SUCCESS;
 }
 

@@ -133,10 +133,9 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   if (const CUresult result = resolve_stream(lock, handle, stream)) return result;
   if (is_capturing(*stream)) return request(lock, *stream, FreeOperation{address}, Waiting::kNot);
   const Allocation* allocation = library().memory().find(address);
-  // Only what was allocated in stream order.
-  const bool ordered =
-      allocation != nullptr && allocation->base == address &&
-      (allocation->kind == AllocationKind::kPool || allocation->kind == AllocationKind::kGraph);
+  // Only what was allocated in stream order, here or in the process it was imported from.
+  const bool ordered = allocation != nullptr && allocation->base == address &&
+                       (allocation->pool != nullptr || allocation->kind == AllocationKind::kGraph);
   if (!ordered) return CUDA_ERROR_INVALID_VALUE;
   submit_free(*stream, address);
   return CUDA_SUCCESS;

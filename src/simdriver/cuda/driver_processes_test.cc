@@ -240,14 +240,16 @@ TEST_F(Processes, WaitForEachOthersEvents) {
       return 1;
     }
     std::memcpy(board_->bytes, &handle, sizeof(handle));
-    std::uint64_t ns = 50'000'000;
+    std::uint64_t ns = 500'000'000;
     void* arguments[] = {&ns};
     if (CU(cuLaunchKernel)(spin, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) != 0 ||
         CU(cuEventRecord)(event, nullptr) != 0) {
       return 2;
     }
     board_->step = 1;
-    return CU(cuCtxSynchronize)();
+    const CUresult result = CU(cuCtxSynchronize)();
+    reached(2);  // the event goes with its maker
+    return static_cast<int>(result);
   });
   ASSERT_TRUE(reached(1));
   const pid_t waiter = spawn([&] {
@@ -255,8 +257,9 @@ TEST_F(Processes, WaitForEachOthersEvents) {
     std::memcpy(&handle, board_->bytes, sizeof(handle));
     CUevent event = nullptr;
     if (start_driver() != 0 || CU(cuIpcOpenEventHandle)(&event, handle) != 0) return 1;
+    board_->step = 2;
     if (CU(cuEventQuery)(event) != CUDA_ERROR_NOT_READY) return 2;
-    return CU(cuEventSynchronize)(event);
+    return static_cast<int>(CU(cuEventSynchronize)(event));
   });
   EXPECT_EQ(wait_for(waiter), 0);
   EXPECT_EQ(wait_for(recorder), 0);

@@ -186,8 +186,10 @@ void submit_free(Stream& stream, CUdeviceptr address) {
     if (allocation == nullptr || allocation->base != address) return true;
     if (allocation->kind == AllocationKind::kPool) {
       free_to_pool(*allocation);
-    } else {
+    } else if (allocation->kind == AllocationKind::kGraph) {
       end_graph_launch(*allocation);
+    } else {
+      free_allocation(*allocation);  // imported: this process's part of it
     }
     return true;
   });

@@ -232,6 +232,13 @@ std::int32_t handle_control(Call& call) {
     page.generation.fetch_add(1);
     page.failures.fill({});
     page.generation.fetch_add(1, std::memory_order_release);
+    page.through_dlsym = 0;
+    return kSuccess;
+  }
+  if (call.op == Op::kLookups) {
+    LookupMode mode{};
+    if (!call.as(mode) || mode.through_dlsym > 1) return kInvalidValue;
+    page.through_dlsym = mode.through_dlsym;
     return kSuccess;
   }
   FailNth fault{};

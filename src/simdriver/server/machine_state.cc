@@ -13,7 +13,6 @@
 namespace aliquot::simdriver {
 namespace {
 
-constexpr std::int32_t kLaunchFailed = 719;       // CUDA_ERROR_LAUNCH_FAILED
 constexpr std::uint32_t kContextDestroyed = 709;  // CUDA_ERROR_CONTEXT_IS_DESTROYED
 
 void wake_all(std::atomic<std::uint32_t>& word) {
@@ -69,7 +68,7 @@ void MachineState::end_session(SessionId id) {
 
 void MachineState::lose_contexts(unsigned index, std::int32_t result) {
   for (auto& [key, context] : contexts_)
-    if (context->device == index && context->server->lost == 0) lose(*context, result);
+    if (context->device == index && context->server->lost == 0) lose(*context, result, now());
 }
 
 Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t index) {
@@ -138,12 +137,10 @@ void MachineState::apply(const ChargeMove& move) {
   }
 }
 
-void MachineState::lose(ContextEntry& context, std::int32_t result) {
+void MachineState::lose(ContextEntry& context, std::int32_t result, Nanoseconds at) {
   context.server->lost = static_cast<std::uint32_t>(result);
   context.changed = true;
-  // At the GPU's own time: what others have submitted meanwhile keeps its place.
-  Timeline& timeline = devices_[context.device]->timeline;
-  timeline.close_context(context.key, timeline.engine().last_event());
+  devices_[context.device]->timeline.close_context(context.key, at);
 }
 
 // Copies what the client has published, each command once: what is checked is what is used.
@@ -151,7 +148,7 @@ void MachineState::drain(ContextEntry& context, Nanoseconds now) {
   if (context.server->lost != 0) return;
   const std::uint32_t tail = context.client->tail.load(std::memory_order_acquire);
   std::uint32_t waiting = tail - context.head;
-  if (waiting > kRingSlots) return lose(context, kLaunchFailed);
+  if (waiting > kRingSlots) return lose_now(context);
   if (waiting > 0) take_back_promises(context);
   for (; waiting > 0; --waiting) {
     Command command = context.client->ring[context.head % kRingSlots];
@@ -181,7 +178,7 @@ void MachineState::apply_drained() {
       drained.command.op = CommandOp::kHold;
     }
     if (!devices_[context.device]->timeline.apply(context.key, drained.command)) {
-      lose(context, kLaunchFailed);
+      lose_now(context);
     }
   }
   drained_.clear();

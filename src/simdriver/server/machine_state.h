@@ -23,6 +23,8 @@
 
 namespace aliquot::simdriver {
 
+inline constexpr std::int32_t kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED
+
 struct Device {
   Device(unsigned gpu_index, const GpuModel& gpu_model);
   unsigned index;
@@ -86,7 +88,7 @@ class MachineState {
   // False: past the host's budget.
   bool commit(Session& session, std::int64_t bytes);
   void apply(const ChargeMove& move);
-  // As after a fault of the GPU: its contexts answer `result` from now on.
+  // As after a fault of the GPU: its contexts answer `result` from now on; caught up before.
   void lose_contexts(unsigned device, std::int32_t result);
 
   // Reads what the clients have published, and brings every GPU up to `to`.
@@ -121,7 +123,12 @@ class MachineState {
   void drain(ContextEntry& context, Nanoseconds now);
   void promise_where_alone();
   void apply_drained();
-  void lose(ContextEntry& context, std::int32_t result);
+  void lose(ContextEntry& context, std::int32_t result, Nanoseconds at);
+  // For a bad command: at its GPU's own time, so that what others have submitted keeps its place.
+  void lose_now(ContextEntry& context) { lose(context, kLaunchFailed, last_event(context)); }
+  Nanoseconds last_event(const ContextEntry& context) const {
+    return devices_[context.device]->timeline.engine().last_event();
+  }
 
   MachineSpec spec_;
   MachineClock clock_;
