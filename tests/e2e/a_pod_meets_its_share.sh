@@ -41,5 +41,6 @@ check_all "after a containerd restart"
 bound_pod later "$gpu" 4 1000 'exec sleep infinity'
 within 60 running later
 check "a pod made afterwards" later 4
+same "leases" 3 "$(leases | wc -l)"
 delete small large later
 within 20 no_leases

@@ -94,7 +94,8 @@ daemon() {
   "$cluster" run aliquotd env KUBECONFIG="$KUBE_RUN/pki/admin.kubeconfig" "$BUILD/bin/aliquotd" --sim node \
     --node-name "$NODE"
 }
-no_leases() { [ "$(aliquot ps --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["leases"]))')" = 0 ]; }
+leases() { on_node ls /run/aliquot/leases; }  # a directory each, whoever it is for
+no_leases() { [ -z "$(leases)" ]; }
 slots_offered() { kubectl get node "$NODE" -o 'jsonpath={.status.allocatable.aliquot\.dev/gpu}'; }
 gpus_allocatable() { [ "$(slots_offered)" = 128 ]; }  # 8 GPUs with 16 slots
 # Kubelet's own view, which its node status follows at the next sync.

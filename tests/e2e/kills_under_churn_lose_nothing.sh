@@ -47,5 +47,6 @@ ended=$(sort -u "$work/ended" 2>/dev/null | wc -l)
 [ "$ended" -ge "$rounds" ] || fail "only $ended pods of the churn ran to their end in $rounds rounds"
 restarts=$(pod_field steady '.status.containerStatuses[0].restartCount')
 same "restarts of the pod that ran all the time" 0 "$restarts"
+leases | grep -q steady || fail "the lease of the pod that runs is not there: $(leases)"
 kubectl delete pods --all --wait=true --timeout=120s >/dev/null
 within 20 no_leases
