@@ -93,7 +93,7 @@ run cuda-11.8 cuda11.8 "$every" "$both" cuda_bindings_check.py
 run triton jit "$every" "$both" triton_check.py
 run taichi jit "$every" "$both" taichi_check.py
 run py3nvml jit "$every" bare py3nvml_check.py
-run pycuda pycuda "$every" "$both" pycuda_check.py
+run pycuda pycuda "12.9 13.0" "$both" pycuda_check.py
 run_built go-nvml go go-nvml go_build "$every" "$both" go_check.py
 run_built nvidia-ctk go nvidia-ctk \
   "go_install github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk@v1.20.2" \

@@ -92,23 +92,27 @@ struct PartOption {
   Part part;
 };
 
-// One command of which exactly one of the options says what to list.
+// One command of which the options say what to list.
 void add_part(CLI::App& smi, Invocation& invocation, const Source& source,
               std::pair<const char*, const char*> command, std::vector<PartOption> options) {
   CLI::App* app = smi.add_subcommand(command.first, command.second);
   auto ids = std::make_shared<std::vector<unsigned>>();
   app->add_option("-i,--id", *ids, "Only these GPUs")->delimiter(',')->type_name("GPU,...");
-  CLI::Option_group* what = app->add_option_group("what");
-  what->require_option(1);
   std::vector<std::pair<CLI::Option*, Part>> given;
-  for (const PartOption& option : options)
-    given.emplace_back(what->add_flag(option.name, option.help), option.part);
+  std::string names;
+  for (const PartOption& option : options) {
+    given.emplace_back(app->add_flag(option.name, option.help), option.part);
+    names += (names.empty() ? "" : " or ") + given.back().first->get_name();
+  }
   app->callback([=, &invocation] {
+    bool listed = false;
     for (const auto& [option, part] : given) {
       if (option->count() == 0) continue;
+      listed = true;
       if (const Status shown = show(source, part, *ids, invocation.out); !shown)
         fail(invocation, "smi", shown.error());
     }
+    if (!listed) throw CLI::RequiredError(names);
   });
 }
 

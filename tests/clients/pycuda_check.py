@@ -35,18 +35,18 @@ def check_memory_and_kernels():
     add = module.get_function("aliquot_add")
     stream = cuda.Stream()
     add(b, a, b, numpy.uint64(words.size), grid=(16, 1), block=(256, 1, 1), stream=stream)
-    # The old way of a launch: the shape and the parameters are the function's.
-    add.set_block_shape(256, 1, 1)
-    offset = 0
-    for value in (int(b), int(a), int(b), words.size):
-        add.param_setv(offset, numpy.uint64(value).tobytes())
-        offset += 8
-    add.param_set_size(offset)
+    add.prepare("PPPQ")
+    add.prepared_async_call((16, 1), (256, 1, 1), stream, b, a, b, words.size)
     stream.synchronize()
-    add.launch_grid(16, 1)
+    # The driver's oldest launch: the shape and the parameters are the function's.
+    add._set_block_shape(256, 1, 1)
+    for place, value in enumerate((int(b), int(a), int(b), words.size)):
+        add._param_setv(place * 8, numpy.uint64(value))
+    add._param_set_size(32)
+    add._launch_grid(16, 1)
     cuda.Context.synchronize()
     out = cuda.from_device_like(b, words)
-    expect("2 a + 5", bool((out == 2 * words + 5).all()), True)
+    expect("3 a + 5", bool((out == 3 * words + 5).all()), True)
     expect("shared memory of a kernel", module.get_function("scale").shared_size_bytes, 2048)
 
     spin = module.get_function("aliquot_spin")

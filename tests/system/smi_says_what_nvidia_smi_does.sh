@@ -17,6 +17,9 @@ same "links up" "$(printf '12 0')" \
 same "with link 5 down" $'\t Link 5: <inactive>' "$(smi nvlink -s -i 1 | grep 'Link 5')"
 same "profiles" 7 "$(smi mig -lgip -i 0 | grep -c 'MIG [1-7]g')"
 same "no MIG" "No MIG-enabled devices found." "$(smi mig -lgi)"
+status=0
+smi nvlink 2>"$work/usage" || status=$?
+same "nothing asked for" "2 1" "$status $(grep -c -- '--status is required' "$work/usage")"
 if smi nvlink -s -i 9 2>"$work/refused"; then fail "GPU 9 was shown"; fi
 grep -q 'there are GPUs 0 to 3' "$work/refused" || fail "no reason: $(cat "$work/refused")"
 same "in a share" $'GPU0\t X ' "$("$aliquot" run -q --gpu 2 --memory 4GiB -- \
