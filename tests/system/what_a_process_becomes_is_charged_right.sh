@@ -13,3 +13,8 @@ within 3 zero e
 within 10 used_at_least c $GiB
 sleep 1.5
 used_at_least c $GiB || fail "a tenant without descriptors is no longer charged"
+# A daemon outlives its run: charged while it lives, and the lease with it.
+"$aliquot" run -q --name d --memory 8GiB -- sh -c "setsid $driver hold $GiB 6 >/dev/null & sleep 3"
+used_at_least d $GiB || fail "a daemon is not charged when its run has ended"
+same "commands" 0 "$(lease d commands)"
+within 15 gone d
