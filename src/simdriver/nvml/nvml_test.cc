@@ -134,9 +134,9 @@ TEST_F(Nvml, BothMemoryVersionsAreOneAccount) {
 }
 
 TEST_F(Nvml, ListsProcessesInEveryVersionOfTheStruct) {
-  fake_->use[1].processes = {{100, ProcessUse::kCompute, 1 << 20},
-                             {200, ProcessUse::kMps, 2 << 20},
-                             {300, ProcessUse::kCompute, 3 << 20}};
+  fake_->use[1].processes = {{100, ProcessUse::kCompute, 1 << 20, 0},
+                             {200, ProcessUse::kMps, 2 << 20, 0},
+                             {300, ProcessUse::kCompute, 3 << 20, 0}};
   unsigned count = 0;
   EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses_v3(gpu(1), &count, nullptr),
             NVML_ERROR_INSUFFICIENT_SIZE);
