@@ -55,25 +55,26 @@ Decision Scheduler::place(ClassId id, std::span<const NodeId> within) {
 void Scheduler::refresh(Class& c) {
   if (c.generation != snapshot_.index().generation()) {
     c.generation = snapshot_.index().generation();
-    remembered_ -= c.memo.size();
     c.memo.clear();
     c.seen.clear();
   }
   if (c.memo.size() >= snapshot_.index().size()) return;
   const std::size_t wanted = snapshot_.index().size() + snapshot_.index().size() / 2;
+  const std::size_t before = c.memo.capacity();
   // Requests that are never asked twice would fill the memory with scores for nobody.
-  if (remembered_ - c.memo.size() + wanted > most_remembered_)
+  if (wanted > before && remembered_ - before + wanted > most_remembered_)
     for (Class& other : classes_)
       if (&other != &c) forget(other);
-  remembered_ += wanted - c.memo.size();
   c.memo.resize(wanted);
+  remembered_ += c.memo.capacity() - before;
 }
 
+// Gives the memory back, which clear() would keep.
 void Scheduler::forget(Class& c) {
-  remembered_ -= c.memo.size();
-  c.memo = {};
-  c.seen = {};
-  c.dense = {};
+  remembered_ -= c.memo.capacity();
+  std::vector<Entry>().swap(c.memo);
+  std::vector<StateId>().swap(c.seen);
+  std::vector<Score>().swap(c.dense);
 }
 
 const Scheduler::Entry& Scheduler::entry(Class& c, StateId state) {
