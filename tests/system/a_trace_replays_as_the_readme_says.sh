@@ -16,6 +16,6 @@ same "a second run" "$said" "$("$aliquot" "${words[@]:1}")"
 
 "$aliquot" "${words[@]:1:2}" --policy ours,fgd --html "$work/r.html" --json "$work/r.json" >/dev/null
 grep -q 'simulated' "$work/r.html" || fail "the page does not say that it is simulated"
-same "lines of the two policies" 8 "$(grep -o 'class="line"' "$work/r.html" | wc -l)"
+same "lines of the two policies in five plots" 10 "$(grep -o 'class="line"' "$work/r.html" | wc -l)"
 same "jobs of the second policy" 400 "$(python3 -c 'import json, sys
 print(len(json.load(open(sys.argv[1]))["runs"][1]["jobs"]))' "$work/r.json")"
