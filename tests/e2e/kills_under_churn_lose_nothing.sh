@@ -37,6 +37,7 @@ for round in $(seq "$rounds"); do
   "$cluster" stop kubelet KILL && "$cluster" start kubelet
   within 15 kubelet_offers_all
   within 15 gpus_allocatable
+  within 15 reachable steady
   same "round $round: the limit of a pod that ran all the time" $((4 * GiB)) \
     "$(kubectl exec steady -- python3 /e2e/total.py)"
 done
