@@ -191,6 +191,7 @@ class Arbiter {
   bool taken_over(Nanoseconds now);
   bool dropped_silent(Nanoseconds now);
   bool chose(Nanoseconds now);
+  Nanoseconds drain_left(Nanoseconds now, const Tenant& holder);
   bool passed_on(Nanoseconds now);
   bool hand_over(Nanoseconds now, Nanoseconds rest);
   void drop_unused(Nanoseconds now, std::size_t tenant);
@@ -210,6 +211,9 @@ class Arbiter {
   int successor_ = kNobody;
   Nanoseconds window_start_ = 0;  // of the holder's window
   Nanoseconds handover_at_ = 0;   // when the holder's work should end
+  // Which window has been over, and by when its work must be done.
+  std::pair<int, std::uint32_t> drained_window_{kNobody, 0};
+  Nanoseconds drained_by_ = 0;
   Nanoseconds settled_at_ = 0;
   Nanoseconds last_online_ = 0;
   bool online_present_ = false;  // of those that grab

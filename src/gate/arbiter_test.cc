@@ -293,6 +293,24 @@ TEST_F(Broker, KeepsACappedTenantWaitingThoughTheDeviceIsIdle) {
   EXPECT_NEAR(static_cast<double>(now - kSecond), 100e6, 3e6);
 }
 
+// Found by a fuzzer: work that is told to be in flight and never gets less.
+TEST_F(Broker, AReportThatNeverComesToItsEndDoesNotKeepTheTurn) {
+  const std::size_t liar = add(50);
+  const std::size_t honest = add(50);
+  launch(liar, 1 * kMs);
+  step();
+  reports[liar].in_flight = 1000;
+  reports[liar].outstanding_ns = 10 * kSecond;
+  reports[liar].longest_ns = 2 * kSecond;
+  reports[liar].waiting = 1;
+  wait_at_gate(honest);
+  const Nanoseconds began = now;
+  step();
+  while (!is_open(honest) && now < began + 5 * kSecond) step_at(std::max(next, now + kUs));
+  EXPECT_TRUE(is_open(honest));
+  EXPECT_LT(now - began, 1500 * kMs);
+}
+
 TEST_F(Broker, OnlineClosesAllOthersAtItsFirstLaunchAndReleasesThem) {
   const std::size_t online =
       add(TenantTerms{.cores_percent = 50, .share_class = ShareClass::kOnline});

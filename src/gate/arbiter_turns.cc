@@ -201,6 +201,20 @@ bool Arbiter::chose(Nanoseconds now) {
   return true;
 }
 
+// How long a drain may still take. Once its window is over a holder's work only gets less, so what
+// it told then is the bound, with the patience that many tenants' long kernels ahead of it take: a
+// report that never comes to its end does not keep the turn.
+Nanoseconds Arbiter::drain_left(Nanoseconds now, const Tenant& holder) {
+  if (now < holder.window.end) return kNever;
+  const std::pair window{holder_, holder.window.number};
+  if (drained_window_ != window) {
+    drained_window_ = window;
+    drained_by_ =
+        now + holder.report.work_left(now) + options_.most_head + 2 * holder.report.longest_ns;
+  }
+  return std::max<Nanoseconds>(0, drained_by_ - now);
+}
+
 // Deals with the holder's turn. True: the turn was given up and somebody else may be chosen.
 bool Arbiter::passed_on(Nanoseconds now) {
   const auto index = static_cast<std::size_t>(holder_);
@@ -218,7 +232,7 @@ bool Arbiter::passed_on(Nanoseconds now) {
     note_change(index);
   }
   const bool blocked = holder.report.waiting > 0 || !window.open;
-  const Nanoseconds left = holder.report.work_left(now);
+  const Nanoseconds left = std::min(holder.report.work_left(now), drain_left(now, holder));
   const bool uncertain =
       holder.report.in_flight > 0 && holder.report.tail_deviation_ns > options_.uncertain &&
       now - holder.closed_at < options_.drain_patience + 2 * holder.report.longest_ns;
