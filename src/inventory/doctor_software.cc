@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "inventory/doctor_checks.h"
+#include "inventory/fragmentation.h"
 
 namespace aliquot::inventory {
 namespace {
@@ -77,8 +78,7 @@ void check_nccl(const DoctorView& view, Findings& found) {
 }
 
 void check_shares(const DoctorView& view, Findings& found) {
-  double free = 0;
-  double remainders = 0;
+  MemoryFragmentation fragmentation;
   for (const GpuLook& gpu : view.gpus) {
     const auto shared = std::ranges::find(view.shares, gpu.uuid, &SharedGpu::uuid);
     const std::uint64_t granted = shared == view.shares.end() ? 0 : shared->granted_bytes;
@@ -90,13 +90,11 @@ void check_shares(const DoctorView& view, Findings& found) {
     if (shared != view.shares.end() && shared->bypassing_processes > 0)
       found.add("SHARE_BYPASS", name,
                 std::to_string(shared->bypassing_processes) + " processes past their share");
-    const std::uint64_t left = gpu.memory_bytes - std::min(gpu.memory_bytes, granted);
-    free += static_cast<double>(left);
-    if (left < gpu.memory_bytes / 4) remainders += static_cast<double>(left);
+    fragmentation.add(gpu.memory_bytes, granted);
   }
-  if (free > 0 && remainders / free > kMuchFragmentation)
+  if (fragmentation.ratio() > kMuchFragmentation)
     found.add("CGPU_ERR_FRAGMENTATION", "",
-              std::to_string(static_cast<int>(remainders / free * 100)) +
+              std::to_string(static_cast<int>(fragmentation.ratio() * 100)) +
                   " % of the free memory is in remainders below a quarter of a GPU");
 }
 

@@ -1,9 +1,9 @@
 #include "node/metrics.h"
 
-#include <algorithm>
 #include <span>
 #include <string_view>
 
+#include "inventory/fragmentation.h"
 #include "inventory/xids.h"
 #include "node/metrics_compat.h"
 
@@ -251,15 +251,10 @@ std::vector<Family> node_metrics(const NodeFigures& figures, const MetricSets& s
 }
 
 double memory_fragmentation(const std::vector<GpuFigures>& gpus) {
-  double free = 0;
-  double remainders = 0;
-  for (const GpuFigures& gpu : gpus) {
-    const std::uint64_t total = gpu.memory_total_bytes.value_or(0);
-    const std::uint64_t left = total - std::min(total, gpu.memory_granted_bytes);
-    free += static_cast<double>(left);
-    if (left < total / 4) remainders += static_cast<double>(left);
-  }
-  return free > 0 ? remainders / free : 0;
+  inventory::MemoryFragmentation fragmentation;
+  for (const GpuFigures& gpu : gpus)
+    fragmentation.add(gpu.memory_total_bytes.value_or(0), gpu.memory_granted_bytes);
+  return fragmentation.ratio();
 }
 
 }  // namespace aliquot::node
