@@ -274,7 +274,7 @@ TEST(Gate, AForkedChildStartsAnew) {
   share.fake.work_ends = false;
   share.open_for(10 * kSecond, 1);
   ASSERT_EQ(launch(), CUDA_SUCCESS);
-  const pid_t child = fork();
+  const pid_t child = share.fork_between_calls();
   if (child == 0) {
     forget_process();
     share.attach();

@@ -52,6 +52,11 @@ class GatedShare : public Share {
     const std::scoped_lock lock(fake.mutex);
     return fake.calls[name];
   }
+  // fork() while the watcher is outside the fake driver: a child would never see its lock released.
+  pid_t fork_between_calls() {
+    const std::scoped_lock lock(fake.mutex);
+    return fork();
+  }
 };
 
 inline CUresult launch(CUfunction function = kNoFunction, CUstream stream = nullptr) {
