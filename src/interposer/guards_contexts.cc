@@ -91,12 +91,13 @@ std::uint64_t name_of_limit(std::uint64_t context, CUlimit limit) {
 CUresult set_memory_limit(CUlimit limit, std::size_t value) {
   const Place place = current_place();
   std::size_t before = 0;
-  if (place.result != CUDA_SUCCESS || place.gpu == kForeignGpu ||
-      real::cuCtxGetLimit(&before, limit) != CUDA_SUCCESS)
-    return real::cuCtxSetLimit(limit, value);
+  CUresult result = place.result;
+  if (result == CUDA_SUCCESS) result = real::cuCtxGetLimit(&before, limit);
+  if (result != CUDA_SUCCESS) return result;
+  if (place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
   Reservation growth(place.gpu, Kind::kContext, value > before ? value - before : 0);
   if (!growth.granted()) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = real::cuCtxSetLimit(limit, value);
+  result = real::cuCtxSetLimit(limit, value);
   if (result != CUDA_SUCCESS) return result;
   std::size_t now = value;  // the driver may have rounded it
   real::cuCtxGetLimit(&now, limit);
@@ -154,7 +155,9 @@ CUresult cuCtxDetach(CUcontext context) {
   gate_forget_context(name_of(context));
   const CUresult result = real::cuCtxDetach(context);
   unsigned int version = 0;
-  if (result == CUDA_SUCCESS && real::cuCtxGetApiVersion(context, &version) != CUDA_SUCCESS) {
+  if (result != CUDA_SUCCESS) return result;
+  const CUresult there = real::cuCtxGetApiVersion(context, &version);
+  if (there == CUDA_ERROR_INVALID_CONTEXT || there == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
     let_go_of_context(name_of(context));
     let_go(held_contexts().take(name_of(context)));
   }

@@ -97,13 +97,17 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_in
 
 // Who opens the handle keeps the memory beyond our cuMemFree, and no call of ours sees when: it
 // stays charged until this process ends. Forgotten here, it is nothing that a free could give back.
+// A handle is given out only once it is known of which allocation.
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
-  const CUresult result = real::cuIpcGetMemHandle(handle, address);
+  CUipcMemHandle made;
+  CUresult result = real::cuIpcGetMemHandle(handle != nullptr ? &made : nullptr, address);
+  if (result != CUDA_SUCCESS) return result;
   CUdeviceptr base = 0;
   std::size_t size = 0;
-  if (result == CUDA_SUCCESS &&
-      real::cuMemGetAddressRange_v2(&base, &size, address) == CUDA_SUCCESS)
-    held_pointers().take(base);
+  result = real::cuMemGetAddressRange_v2(&base, &size, address);
+  if (result != CUDA_SUCCESS) return result;
+  held_pointers().take(base);
+  *handle = made;
   return result;
 }
 

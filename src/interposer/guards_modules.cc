@@ -33,7 +33,7 @@ CUresult load_image(const Place& place, Handle* out, std::uint64_t bytes, Call c
 template <class Call>
 CUresult load_module(CUmodule* out, std::uint64_t bytes, Call call) {
   const Place place = current_place();
-  if (place.result != CUDA_SUCCESS) return call(out);  // the driver says so itself
+  if (place.result != CUDA_SUCCESS) return place.result;
   if (place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
   return load_image(place, out, bytes, call, [](CUmodule made) { real::cuModuleUnload(made); });
 }

@@ -66,11 +66,12 @@ CUresult allocate_on_stream(CUdeviceptr* out, std::uint64_t bytes, CUstream stre
                             IsCapturing capturing, Call call) {
   if (is_capturing(stream, capturing)) return call(out);
   CUdevice device = -1;
-  if (device_of_stream(stream, &device) != CUDA_SUCCESS) return call(out);
+  CUresult result = device_of_stream(stream, &device);
+  if (result != CUDA_SUCCESS) return result;
   const unsigned gpu = gpu_of(device);
   if (gpu == kForeignGpu) return why_foreign(device);
   CUmemoryPool pool = nullptr;
-  const CUresult result = real::cuDeviceGetMemPool(&pool, device);
+  result = real::cuDeviceGetMemPool(&pool, device);
   if (result != CUDA_SUCCESS) return result;
   return allocate(out, bytes, pool, gpu, call);
 }
@@ -80,7 +81,8 @@ CUresult allocate_from(CUdeviceptr* out, std::uint64_t bytes, CUmemoryPool pool,
                        IsCapturing capturing, Call call) {
   if (is_capturing(stream, capturing)) return call(out);
   CUdevice device = -1;
-  if (device_of_stream(stream, &device) != CUDA_SUCCESS) return call(out);
+  const CUresult result = device_of_stream(stream, &device);
+  if (result != CUDA_SUCCESS) return result;
   const unsigned gpu = gpu_of(device);
   if (gpu == kForeignGpu) return why_foreign(device);
   // A pool that was made past us is taken to lie on the stream's device.

@@ -81,8 +81,14 @@ TEST_F(Versions, ThatAllocateAreRefusedInAFullShare) {
 }
 
 TEST_F(Versions, ThatFreeGiveBack) {
-  ASSERT_EQ(cuMemFree(static_cast<CUdeviceptr_v1>(address_)), CUDA_SUCCESS);
-  EXPECT_EQ(share_.used(), 2 * kMiB);  // 32 bits of a 64-bit address name nothing of ours
+  // 32 bits of a 64-bit address name nothing of ours.
+  EXPECT_EQ(cuMemFree(static_cast<CUdeviceptr_v1>(address_)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(share_.used(), 2 * kMiB);
+  CUdeviceptr_v1 short_address = 0;
+  ASSERT_EQ(cuMemAlloc(&short_address, kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), 3 * kMiB);
+  ASSERT_EQ(cuMemFree(short_address), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), 2 * kMiB);
   CUdeviceptr pooled = 0;
   ASSERT_EQ(cuMemAllocAsync(&pooled, kMiB, nullptr), CUDA_SUCCESS);
   const std::uint64_t with_pool = share_.used();

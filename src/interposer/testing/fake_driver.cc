@@ -8,6 +8,8 @@
 
 namespace aliquot::interposer::testing {
 
+constexpr std::size_t kDefaultLimit = 1u << 20;  // of a context's heap and the like
+
 Books& books() {
   static Books& the_books = *[] {
     auto* made = new Books;  // NOLINT: lives as long as the process
@@ -31,7 +33,7 @@ CUresult Books::enter(const char* name) {
     return CUDA_SUCCESS;
   }
   const CUresult result = found->second;
-  fail.erase(found);
+  if (!fail_for_good) fail.erase(found);
   return result;
 }
 
@@ -57,10 +59,13 @@ void Books::reset() {
   initialised = false;
   visible.clear();
   fail.clear();
+  fail_for_good = false;
   let_through.clear();
+  bound.clear();
+  tiles.clear();
   calls.clear();
   version = 13000;
-  array_overhead_bytes = 0;
+  array_overhead_bytes = context_bytes = 0;
   pool_block_bytes = 32u << 20;
   pitch_granule = 512;
   machine.clear();
@@ -79,7 +84,9 @@ void Books::finish_work() {
 
 std::uint64_t Books::taken_bytes() {
   const std::scoped_lock lock(mutex);
-  std::uint64_t sum = graph_kept_bytes;
+  std::uint64_t sum = graph_kept_bytes + contexts.size() * context_bytes;
+  for (const auto& [limit, bytes] : limits)
+    if (bytes > kDefaultLimit && contexts.contains(limit.first)) sum += bytes - kDefaultLimit;
   for (const auto& [address, block] : blocks) sum += block.pool == nullptr ? block.bytes : 0;
   for (const auto& [handle, pool] : pools) sum += pool.on_host ? 0 : pool.reserved;
   for (const auto& [handle, memory] : physical) sum += memory.on_device ? memory.bytes : 0;
@@ -254,7 +261,7 @@ FAKE CUresult cuCtxGetDevice(CUdevice* device) {
 FAKE CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   ENTER(cuCtxGetLimit);
   const auto found = all.limits.find({current_context(), limit});
-  *value = found != all.limits.end() ? found->second : 1u << 20;
+  *value = found != all.limits.end() ? found->second : testing::kDefaultLimit;
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
@@ -289,19 +296,11 @@ FAKE CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   retains = 0;
   return CUDA_SUCCESS;
 }
-// The versions before 11.0, which differ in name alone.
-FAKE CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  return cuDevicePrimaryCtxRelease_v2(device);
-}
-FAKE CUresult cuDevicePrimaryCtxReset(CUdevice device) {
-  return cuDevicePrimaryCtxReset_v2(device);
-}
 FAKE CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version) {
   ENTER(cuCtxGetApiVersion);
   *version = 3020;
   return all.has_context(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
-FAKE CUresult cuCtxDetach(CUcontext context) { return cuCtxDestroy_v2(context); }
 FAKE CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
   ENTER(cuDevicePrimaryCtxGetState);
   *flags = 0;
@@ -353,6 +352,16 @@ FAKE CUresult cuMemFree_v2(CUdeviceptr address) {
   if (found == all.blocks.end()) return CUDA_ERROR_INVALID_VALUE;
   if (found->second.pool != nullptr) all.pools[found->second.pool].used -= found->second.bytes;
   all.blocks.erase(found);
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+  ENTER(cuMemGetAddressRange_v2);
+  auto after = all.blocks.upper_bound(address);
+  if (after == all.blocks.begin()) return CUDA_ERROR_NOT_FOUND;
+  const auto& [start, block] = *--after;
+  if (address - start >= block.bytes) return CUDA_ERROR_NOT_FOUND;
+  *base = start;
+  *bytes = block.bytes;
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {

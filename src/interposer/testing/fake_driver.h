@@ -26,10 +26,12 @@ struct FakeDriver {
   std::mutex mutex;
   std::vector<FakeDevice> machine;  // what is there; a process sees what the variables name
   int version = 13000;
-  std::map<std::string, CUresult> fail;              // the next call of this name, once
+  std::map<std::string, CUresult> fail;              // the next call of this name
+  bool fail_for_good = false;                        // else once, and the one after it works
   std::map<std::string, std::uint64_t> let_through;  // so many calls of it before that
   std::map<std::string, std::uint64_t> calls;        // since reset
   std::uint64_t array_overhead_bytes = 0;            // beyond an array's elements
+  std::uint64_t context_bytes = 0;                   // each context takes
   std::uint64_t pool_block_bytes = 32u << 20;        // a pool grows by whole blocks
   std::uint64_t pitch_granule = 512;
   bool work_ends = true;                          // at once; else when finish_work() is called
@@ -37,7 +39,7 @@ struct FakeDriver {
   std::map<CUstream, CUcontext> stream_contexts;  // else the current one
   std::vector<int> visible;                       // set by cuInit: indices into machine
 
-  // Device bytes that are taken now, contexts not counted.
+  // Device bytes that are taken now.
   virtual std::uint64_t taken_bytes() = 0;
   // What was launched until now has ended.
   virtual void finish_work() = 0;

@@ -1,4 +1,4 @@
-// The fake driver's books, shared by its two source files. Under FakeDriver::mutex.
+// The fake driver's books, shared by its source files. Under FakeDriver::mutex.
 #pragma once
 
 #include <map>
@@ -51,6 +51,7 @@ class Books final : public FakeDriver {
   // Counts the call; the error it shall end with.
   CUresult enter(const char* name);
   std::uint64_t fresh_name() { return next_ += 0x1000; }
+  std::uint64_t fresh_short_name() { return next_short_ += 0x1000; }  // of 32 bits
   bool has_context(CUcontext context) { return contexts.contains(context); }
   void end_context(CUcontext context);
   CUmemoryPool default_pool(int device);
@@ -61,6 +62,10 @@ class Books final : public FakeDriver {
   std::map<CUmemoryPool, FakePool> pools;
   std::map<CUmemGenericAllocationHandle, FakePhysical> physical;
   std::map<CUdeviceptr, std::pair<std::uint64_t, CUmemGenericAllocationHandle>> mappings;
+  // What multicast objects and sparse arrays keep.
+  std::map<std::pair<CUmemGenericAllocationHandle, std::uint64_t>, CUmemGenericAllocationHandle>
+      bound;
+  std::multimap<CUarray, CUmemGenericAllocationHandle> tiles;
   std::map<std::uint64_t, FakeObject> objects;
   std::map<std::uint64_t, FakeGraph> graphs;
   std::map<std::uint64_t, std::uint64_t> instantiated;  // bytes its nodes need
@@ -78,6 +83,7 @@ class Books final : public FakeDriver {
 
  private:
   std::uint64_t next_ = 0x7f00'0000'0000;
+  std::uint64_t next_short_ = 0x1000'0000;
 };
 
 Books& books();

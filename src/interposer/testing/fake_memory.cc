@@ -158,6 +158,13 @@ FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 static void drop(Books& all, CUmemGenericAllocationHandle handle) {
   if (--all.physical[handle].references == 0) all.physical.erase(handle);
 }
+template <class Note>
+static CUresult hold(Books& all, CUmemGenericAllocationHandle handle, Note note) {
+  if (!all.physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+  ++all.physical[handle].references;
+  note();
+  return CUDA_SUCCESS;
+}
 FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   ENTER(cuMemRelease);
   if (!all.physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
@@ -197,6 +204,38 @@ FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, 
   return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle multicast, CUdevice, size_t at,
+                                    CUmemGenericAllocationHandle memory, size_t, size_t,
+                                    unsigned long long) {
+  ENTER(cuMulticastBindMem_v2);
+  return hold(all, memory, [&] { all.bound[{multicast, at}] = memory; });
+}
+FAKE CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle multicast, CUdevice, size_t at,
+                                     CUdeviceptr memory, size_t, unsigned long long) {
+  ENTER(cuMulticastBindAddr_v2);
+  const auto found = all.mappings.find(memory);
+  if (found == all.mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+  const CUmemGenericAllocationHandle handle = found->second.second;
+  return hold(all, handle, [&] { all.bound[{multicast, at}] = handle; });
+}
+FAKE CUresult cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice, size_t at,
+                                size_t) {
+  ENTER(cuMulticastUnbind);
+  const auto found = all.bound.find({multicast, at});
+  if (found == all.bound.end()) return CUDA_SUCCESS;
+  drop(all, found->second);
+  all.bound.erase(found);
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream) {
+  ENTER(cuMemMapArrayAsync);
+  for (unsigned i = 0; i < count; ++i)
+    if (const CUresult result =
+            hold(all, list[i].handle, [&] { all.tiles.emplace(list[i].array, list[i].handle); }))
+      return result;
+  return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* wanted) {
   ENTER(cuArrayCreate_v2);
   return make_array(all, array,
@@ -208,6 +247,8 @@ FAKE CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* 
 }
 FAKE CUresult cuArrayDestroy(CUarray array) {
   ENTER(cuArrayDestroy);
+  for (auto [at, end] = all.tiles.equal_range(array); at != end; ++at) drop(all, at->second);
+  all.tiles.erase(array);
   return end_object(all, array);
 }
 FAKE CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray array,
@@ -241,10 +282,11 @@ FAKE CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
   return end_object(all, memory);
 }
 
-// The fake takes nothing for a module: what the share charges is an estimate anyway.
+// The least that an image can be charged: what the share charges is an estimate anyway.
+constexpr std::uint64_t kImageBytes = 512;
 FAKE CUresult cuModuleLoadData(CUmodule* module, const void*) {
   ENTER(cuModuleLoadData);
-  return make_object(all, module, 0);
+  return make_object(all, module, kImageBytes);
 }
 FAKE CUresult cuModuleUnload(CUmodule module) {
   ENTER(cuModuleUnload);
@@ -253,7 +295,7 @@ FAKE CUresult cuModuleUnload(CUmodule module) {
 FAKE CUresult cuLibraryLoadData(CUlibrary* library, const void*, CUjit_option*, void**,
                                 unsigned int, CUlibraryOption*, void**, unsigned int) {
   ENTER(cuLibraryLoadData);
-  return make_object(all, library, 0, false);
+  return make_object(all, library, kImageBytes, false);
 }
 FAKE CUresult cuLibraryUnload(CUlibrary library) {
   ENTER(cuLibraryUnload);
