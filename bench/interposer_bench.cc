@@ -5,6 +5,7 @@
 //   interposer_bench                 all figures
 //   interposer_bench count N         N pairs of account and table only, for an instruction counter
 //   interposer_bench count_launch N  N launches through the open gate
+//   interposer_bench count_direct N  N launches past it
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -127,10 +128,14 @@ int main(int argc, char** argv) {
     for (long i = 0; i < pairs; ++i) account_pair(0x7f0000000000 + 512 * (i & 1023));
     return 0;
   }
-  if (argc == 3 && std::strcmp(argv[1], "count_launch") == 0) {
+  if (argc == 3 && std::strncmp(argv[1], "count_", 6) == 0) {
     const long launches = std::strtol(argv[2], nullptr, 10);
-    if (cuInit(0) != CUDA_SUCCESS) return 1;
-    for (long i = 0; i < launches; ++i) launch_with(cuLaunchKernel);
+    void* driver = dlopen(ALIQUOT_NULL_DRIVER, RTLD_NOW | RTLD_LOCAL);
+    if (driver == nullptr || cuInit(0) != CUDA_SUCCESS) return 1;
+    const auto launch = std::strcmp(argv[1], "count_direct") == 0
+                            ? direct<decltype(&cuLaunchKernel)>(driver, "cuLaunchKernel")
+                            : &cuLaunchKernel;
+    for (long i = 0; i < launches; ++i) launch_with(launch);
     return 0;
   }
   return measure();

@@ -19,15 +19,20 @@ struct KernelShape {
   std::uint32_t block[3] = {1, 1, 1};
 };
 
-// Never 0. On the path of every launch: a multiplication for each word.
+// Never 0. On the path of every launch: two multiplications, each folded from 128 bits to 64.
 inline std::uint64_t kernel_key(const KernelShape& shape) {
-  constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;  // 2^64 / golden ratio
-  std::uint64_t key = shape.function * kOdd;
-  for (int i = 0; i < 3; ++i) {
-    key ^= static_cast<std::uint64_t>(shape.grid[i]) << 32 | shape.block[i];
-    key *= kOdd;
-    key ^= key >> 32;
-  }
+  constexpr std::uint64_t kOne = 0x9e37'79b9'7f4a'7c15;  // 2^64 / golden ratio
+  constexpr std::uint64_t kTwo = 0xd1b5'4a32'd192'ed03;  // 2^64 / its plastic cousin
+  const auto both = [&shape](int i) {
+    return static_cast<std::uint64_t>(shape.grid[i]) << 32 | shape.block[i];
+  };
+  const auto folded = [](std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a) * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  };
+  const std::uint64_t key =
+      folded(folded(shape.function ^ kOne, both(0) ^ kTwo) ^ both(1), both(2) ^ kOne);
   return key == 0 ? 1 : key;
 }
 
@@ -38,12 +43,14 @@ class Estimates {
     Nanoseconds deviation_ns = 0;
   };
 
-  Estimate of(std::uint64_t key) const {
-    const Entry& first = entries_[key % kEntries];  // where it nearly always is
-    const Entry& entry = load(first.key) == key ? first : entries_[place_of(key)];
-    if (load(entry.key) != key) return {};
-    const auto value = std::bit_cast<Value>(load(entry.value));
-    return {static_cast<Nanoseconds>(value.duration), static_cast<Nanoseconds>(value.deviation)};
+  [[gnu::always_inline]] Estimate of(std::uint64_t key) const {
+    for (std::size_t i = 0; i < kProbes; ++i) {  // nearly always the first
+      const Entry& entry = entries_[(key + i) % kEntries];
+      if (load(entry.key) != key) continue;
+      const auto value = std::bit_cast<Value>(load(entry.value));
+      return {static_cast<Nanoseconds>(value.duration), static_cast<Nanoseconds>(value.deviation)};
+    }
+    return {};
   }
   // One measured duration: moving averages of it (weight 1/5) and of its deviation (1/10).
   void measured(std::uint64_t key, Nanoseconds duration_ns);

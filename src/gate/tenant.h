@@ -58,7 +58,7 @@ class TenantGate {
   // Estimate of a kernel; one never measured counts as long (a burst of them must not queue up)
   // unless the caller has something better to assume. Any thread.
   Nanoseconds estimate(std::uint64_t key) const { return estimate(key, options_.unknown_kernel); }
-  Nanoseconds estimate(std::uint64_t key, Nanoseconds unmeasured) const {
+  [[gnu::always_inline]] Nanoseconds estimate(std::uint64_t key, Nanoseconds unmeasured) const {
     const Nanoseconds known = estimates_.of(key).duration_ns;
     return known > 0 ? known : unmeasured;
   }
@@ -68,7 +68,7 @@ class TenantGate {
   // launch: completed() is then called once for it and all launches before it. Work that went
   // quickly counts as in flight until take_unmarked() hands it to the marked launch. Any thread:
   // several at the same moment may pass the mark by one kernel each.
-  bool quick(Nanoseconds estimate_ns) {
+  [[gnu::always_inline]] bool quick(Nanoseconds estimate_ns) {
     if (unmarked() + estimate_ns > options_.mark_alone) return false;
     __atomic_fetch_add(&unmarked_ns_, estimate_ns, __ATOMIC_RELAXED);
     return true;

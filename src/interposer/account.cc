@@ -69,8 +69,4 @@ std::uint64_t limit_bytes(unsigned gpu) {
   return tenant().grant().gpu[gpu].memory_limit_bytes.load(std::memory_order_acquire);
 }
 
-void count_launch(unsigned gpu) {
-  if (gpu != kNoGpu) own_cell(gpu).launches.fetch_add(1, std::memory_order_relaxed);
-}
-
 }  // namespace aliquot::interposer

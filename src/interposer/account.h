@@ -74,6 +74,9 @@ class Reservation {
 std::uint64_t used_bytes(unsigned gpu);
 std::uint64_t limit_bytes(unsigned gpu);
 
-void count_launch(unsigned gpu);
+[[gnu::always_inline]] inline void count_launch(unsigned gpu) {
+  wire::Cell& cell = tenant().ledger().cell(tenant().slot(), gpu);
+  cell.launches.fetch_add(1, std::memory_order_relaxed);
+}
 
 }  // namespace aliquot::interposer

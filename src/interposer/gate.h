@@ -38,11 +38,11 @@ inline unsigned gpu_of_thread() {
   return real::cuCtxGetDevice(&device) == CUDA_SUCCESS ? gpu_of(device) : kForeignGpu;
 }
 
-inline bool passes_at_once(unsigned gpu, const Work& work) {
+[[gnu::always_inline]] inline bool passes_at_once(unsigned gpu, const Work& work) {
   const std::uint64_t word = tenant().grant().gpu[gpu].window.load(std::memory_order_relaxed);
-  if (word == 0) return true;  // no gate here: docs/formats/gate_words.md
+  if (!gate::is_open_alone(word)) return word == 0;  // 0: no gate here, docs/formats/gate_words.md
   QuickGate* gate = quick_gates[gpu].load(std::memory_order_acquire);
-  if (!gate::is_open_alone(word) || gate == nullptr) return false;
+  if (gate == nullptr) return false;
   // A kernel that was never measured goes the longer way, so that it is.
   const Nanoseconds unmeasured =
       work.assumed_ns != 0 ? work.assumed_ns : gate->tenant.options().unknown_kernel;

@@ -23,17 +23,17 @@ void aliquot_nvml_refused();
 }
 
 namespace aliquot::interposer {
+
+constinit std::atomic<unsigned> load_states[2];
+
 namespace {
 
-enum LoadState : unsigned { kNotTried, kLoaded, kFailed };
-
-struct Loaded {
-  std::atomic<unsigned> state{kNotTried};
-  void* handle = nullptr;
-};
-
-constinit Loaded loaded[2];
+void* handles[2];  // of the loaded libraries
 constinit ShortLock load_lock;
+
+std::atomic<unsigned>& state_of(Library library) {
+  return load_states[static_cast<unsigned>(library)];
+}
 thread_local constinit bool loading [[gnu::tls_model("initial-exec")]] = false;
 
 // A library's part of the tables.
@@ -97,7 +97,6 @@ bool fill(Library library, void* handle) {
 }
 
 bool load_locked(Library library) {
-  Loaded& entry = loaded[static_cast<unsigned>(library)];
   const char* path = path_of(library);
   claim_names();
   dlerror();
@@ -110,31 +109,30 @@ bool load_locked(Library library) {
     say("cannot use the driver ", path, "that is this library itself, not the real one");
     return false;
   }
-  entry.handle = handle;
+  handles[static_cast<unsigned>(library)] = handle;
   return true;
 }
 
 }  // namespace
 
-bool load(Library library) {
-  Loaded& entry = loaded[static_cast<unsigned>(library)];
-  // Loaded is not enough: a forked child has the library from its parent, but no lease yet.
+bool attach_and_load(Library library) {
+  std::atomic<unsigned>& state = state_of(library);
   if (loading || !tenant().attached()) return false;
-  if (entry.state.load(std::memory_order_acquire) == kLoaded) return true;
+  if (state.load(std::memory_order_acquire) == kLoaded) return true;
   const Inside inside;
   const Holding holding(load_lock);
-  if (entry.state.load(std::memory_order_acquire) == kNotTried) {
+  if (state.load(std::memory_order_acquire) == kNotTried) {
     loading = true;  // the real library's constructors may call us
     const bool done = load_locked(library);
     loading = false;
-    entry.state.store(done ? kLoaded : kFailed, std::memory_order_release);
+    state.store(done ? kLoaded : kLoadFailed, std::memory_order_release);
   }
-  return entry.state.load(std::memory_order_acquire) == kLoaded;
+  return state.load(std::memory_order_acquire) == kLoaded;
 }
 
 void retry_load(Library library) {
-  unsigned failed = kFailed;
-  loaded[static_cast<unsigned>(library)].state.compare_exchange_strong(failed, kNotTried);
+  unsigned failed = kLoadFailed;
+  state_of(library).compare_exchange_strong(failed, kNotTried);
 }
 
 void forget_load_lock() { load_lock.reset(); }
@@ -148,11 +146,10 @@ Named named(std::string_view symbol) {
   return {};
 }
 
-void* handle_of(Library library) { return loaded[static_cast<unsigned>(library)].handle; }
+void* handle_of(Library library) { return handles[static_cast<unsigned>(library)]; }
 
 bool has(Library library, std::size_t row) {
-  if (loaded[static_cast<unsigned>(library)].state.load(std::memory_order_acquire) != kLoaded)
-    return false;
+  if (state_of(library).load(std::memory_order_acquire) != kLoaded) return false;
   const Rows rows = rows_of(library);
   return __atomic_load_n(&rows.slots[row], __ATOMIC_RELAXED) !=
          reinterpret_cast<void*>(rows.absent);

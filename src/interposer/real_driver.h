@@ -8,6 +8,7 @@
 // Any thread. Loading takes a lock; calls do not.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string_view>
 
@@ -15,6 +16,7 @@
 #include "driver_abi/cuda_table.h"
 #include "driver_abi/nvml_functions.h"
 #include "driver_abi/nvml_table.h"
+#include "interposer/tenant.h"
 
 extern "C" {
 extern void* aliquot_cuda_slots[];        // NOLINT: filled by the assembler
@@ -27,9 +29,18 @@ namespace aliquot::interposer {
 
 enum class Library : unsigned { kCuda, kNvml };
 
-// Loads the real library if that is still to be done. False: the lease was refused, or the library
-// cannot be loaded (said on stderr).
-bool load(Library library);
+enum LoadState : unsigned { kNotTried, kLoaded, kLoadFailed };
+extern constinit std::atomic<unsigned> load_states[2];  // NOLINT: by Library
+bool attach_and_load(Library library);
+
+// Loaded alone is not enough: a forked child has the library from its parent, but no lease yet.
+[[gnu::always_inline]] inline bool is_loaded(Library library) {
+  const auto& state = load_states[static_cast<unsigned>(library)];
+  return state.load(std::memory_order_acquire) == kLoaded && tenant().stands();
+}
+// Attaches, and loads the real library, if that is still to be done. False: the lease was refused,
+// or the library cannot be loaded (said on stderr).
+inline bool load(Library library) { return is_loaded(library) || attach_and_load(library); }
 // Tells a later load to try again. For cuInit after a failure.
 void retry_load(Library library);
 // In the child of a fork.

@@ -26,10 +26,10 @@ class Tenant {
   explicit constexpr Tenant(Forget forget) : forget_(forget) {}
 
   // Whether the lease stands; attaches if this process has not tried yet.
-  bool attached() {
+  bool attached() { return stands() || attach(); }
+  bool stands() const {
     const Page* page = page_.load(std::memory_order_acquire);
-    if (page != nullptr && page->standing.load(std::memory_order_acquire) == kAttached) return true;
-    return attach();
+    return page != nullptr && page->standing.load(std::memory_order_acquire) == kAttached;
   }
   // A refusal is remembered; this forgets it, so that the next call asks again (cuInit does).
   void ask_again_if_refused();
