@@ -248,12 +248,19 @@ Result<NvmlState> DriverNvml::state(unsigned gpu) {
   }
   state.power_mw = library_.figure<Id::nvmlDeviceGetPowerUsage>(it);
   state.power_limit_mw = library_.figure<Id::nvmlDeviceGetEnforcedPowerLimit>(it);
+  state.energy_mj =
+      library_.figure<Id::nvmlDeviceGetTotalEnergyConsumption, unsigned long long>(it);
   state.temperature_c = library_.figure<Id::nvmlDeviceGetTemperature>(
       it, nvmlTemperatureSensors_t{NVML_TEMPERATURE_GPU});
   state.fan_percent = library_.figure<Id::nvmlDeviceGetFanSpeed>(it);
   state.sm_mhz = library_.figure<Id::nvmlDeviceGetClockInfo>(it, nvmlClockType_t{NVML_CLOCK_SM});
   state.memory_mhz =
       library_.figure<Id::nvmlDeviceGetClockInfo>(it, nvmlClockType_t{NVML_CLOCK_MEM});
+  state.sm_max_mhz =
+      library_.figure<Id::nvmlDeviceGetMaxClockInfo>(it, nvmlClockType_t{NVML_CLOCK_SM});
+  // The older name, which every driver answers.
+  state.clock_reasons =
+      library_.figure<Id::nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long>(it);
   const auto pstate = library_.figure<Id::nvmlDeviceGetPerformanceState, nvmlPstates_t>(it);
   if (pstate && *pstate != NVML_PSTATE_UNKNOWN)
     state.performance_state = static_cast<unsigned>(*pstate);

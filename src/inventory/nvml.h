@@ -73,11 +73,14 @@ struct NvmlState {
   std::optional<unsigned> memory_percent;  // of it, device memory was read or written
   std::optional<unsigned> power_mw;
   std::optional<unsigned> power_limit_mw;
+  std::optional<std::uint64_t> energy_mj;  // since the driver was loaded; Volta and newer
   std::optional<unsigned> temperature_c;
   std::optional<unsigned> fan_percent;
   std::optional<unsigned> sm_mhz;
+  std::optional<unsigned> sm_max_mhz;
   std::optional<unsigned> memory_mhz;
-  std::optional<unsigned> performance_state;  // 0 is fastest
+  std::optional<std::uint64_t> clock_reasons;  // why clocks are not higher: nvmlClocksEventReason*
+  std::optional<unsigned> performance_state;   // 0 is fastest
   std::optional<unsigned> pcie_generation;
   std::optional<unsigned> pcie_width;
   std::optional<bool> persistence;

@@ -140,6 +140,9 @@ Status Daemon::start_broker() {
   ProbePool::Options pool{options_.installation.probe, machine_.driver.libnvidia_ml,
                           !machine_.driver.simulated(), options_.log.named("probes")};
   probes_ = std::make_unique<ProbePool>(std::move(pool), view_.gpus, broker_->loop(), &health_);
+  usage_ = std::make_unique<UsageWatch>(
+      UsageWatch::Surroundings{broker_->book(), broker_->loop(), *probes_},
+      options_.config.state_directory / "usage.json", options_.log.named("usage"));
   // For programs of other users, which ask whether the daemon serves the driver they have chosen.
   const Status told = write_file_atomically(options_.config.state_directory / "driver.json",
                                             inventory::driver_text(machine_.driver));
@@ -247,10 +250,11 @@ Result<NodeFigures> Daemon::figures() {
   sources.gpus = view_.gpus;
   sources.readings = probes_->latest();
   sources.health = health_.states();
-  auto leases = on_loop<std::vector<broker::LeaseRow>>(
-      broker_->loop(), [this] { return Result(broker_->book().rows_after("", 1000)); });
-  if (!leases) return leases.error();
-  sources.leases = *std::move(leases);
+  auto used = on_loop<UsageWatch::Look>(broker_->loop(), [this] { return Result(usage_->look()); });
+  if (!used) return used.error();
+  usage_->keep(*used);
+  sources.leases = std::move(used->leases);
+  sources.usage = std::move(used->totals);
   if (binding_) {
     sources.containers = binding_->bound();
     sources.counters = binding_->counters();

@@ -28,6 +28,7 @@
 #include "node/probe_pool.h"
 #include "node/scrape_server.h"
 #include "node/unleased.h"
+#include "node/usage_watch.h"
 
 namespace aliquot::node {
 
@@ -90,6 +91,7 @@ class Daemon {
   std::unique_ptr<broker::Broker> broker_;
   NodeHealth health_;
   std::unique_ptr<ProbePool> probes_;
+  std::unique_ptr<UsageWatch> usage_;
   std::unique_ptr<PodResources> resources_;
   std::unique_ptr<kube::ApiClient> api_;
   std::unique_ptr<LateBinding> binding_;

@@ -23,6 +23,7 @@ void add_reading(const LatestReading& latest, Nanoseconds now, GpuFigures& gpu) 
   gpu.utilization = number(state.gpu_percent, 0.01);
   gpu.temperature_c = number(state.temperature_c);
   gpu.power_w = number(state.power_mw, 0.001);
+  if (state.energy_mj) gpu.energy_j = static_cast<double>(*state.energy_mj) * 0.001;
   gpu.sm_mhz = number(state.sm_mhz);
   gpu.memory_mhz = number(state.memory_mhz);
   const auto& links = latest.reading->health.nvlinks_up;
@@ -58,7 +59,8 @@ GpuFigures gpu_figures(const FiguresSources& sources, std::size_t index) {
 }
 
 ShareFigures share_figures(const broker::LeaseRow& lease, const broker::UsageRow& usage,
-                           const std::vector<BoundContainer>& containers) {
+                           const FiguresSources& sources) {
+  const std::vector<BoundContainer>& containers = sources.containers;
   ShareFigures share;
   share.container = lease.name;
   const auto bound = std::ranges::find(containers, lease.name, &BoundContainer::lease);
@@ -73,7 +75,13 @@ ShareFigures share_figures(const broker::LeaseRow& lease, const broker::UsageRow
   share.memory_used_bytes = usage.used_bytes;
   share.cores = usage.cores / kWhole;
   share.utilization = usage.compute.busy / kWhole;
-  share.busy_s = static_cast<double>(usage.compute.charged_ns) * kSecondsPerNano;
+  const auto used_up = sources.usage.find({lease.name, lease.id, usage.uuid});
+  if (used_up != sources.usage.end()) {
+    share.busy_s = used_up->second.busy_s;
+    share.granted_byte_s = used_up->second.granted_byte_s;
+    share.unused_byte_s = used_up->second.unused_byte_s;
+    share.energy_j = used_up->second.energy_j;
+  }
   share.throttled_s = static_cast<double>(usage.waiting_ns) * kSecondsPerNano;
   share.refusals = usage.refusals;
   share.launches = usage.launches;
@@ -98,7 +106,7 @@ NodeFigures figures_of(const FiguresSources& sources) {
     figures.gpus.push_back(gpu_figures(sources, i));
   for (const broker::LeaseRow& lease : sources.leases)
     for (const broker::UsageRow& usage : lease.gpus)
-      figures.shares.push_back(share_figures(lease, usage, sources.containers));
+      figures.shares.push_back(share_figures(lease, usage, sources));
   return figures;
 }
 

@@ -12,6 +12,7 @@
 #include "node/node_health.h"
 #include "node/probe_pool.h"
 #include "node/unleased.h"
+#include "node/usage_meter.h"
 
 namespace aliquot::node {
 
@@ -22,6 +23,7 @@ struct FiguresSources {
   std::vector<LatestReading> readings;
   std::vector<NodeHealth::State> health;
   std::vector<broker::LeaseRow> leases;
+  std::map<UsageMeter::Key, UsageTotals> usage;
   std::vector<BoundContainer> containers;
   BindingCounters counters;
   std::vector<UnleasedProcess> unleased;

@@ -20,6 +20,7 @@ FiguresSources sources() {
   fresh.reading->state.memory = {1000, 100, 300, 600};
   fresh.reading->state.gpu_percent = 50;
   fresh.reading->state.power_mw = 250'000;
+  fresh.reading->state.energy_mj = 12'500;
   fresh.reading->health.nvlinks_up = {true, true, false};
   stale = fresh;
   stale.uuid = "GPU-b";
@@ -36,6 +37,7 @@ FiguresSources sources() {
   usage.waiting_ns = 2'500'000'000;
   lease.gpus = {usage};
   all.leases = {lease};
+  all.usage[{"p.main.1234", 0, "GPU-a"}] = {4000, 3000, 1.5, 80};
   return all;
 }
 
@@ -45,6 +47,7 @@ TEST(NodeFigures, AGpuHasItsReadingInBaseUnits) {
   EXPECT_EQ(gpu.memory_total_bytes, 900u);
   EXPECT_EQ(gpu.utilization, 0.5);
   EXPECT_EQ(gpu.power_w, 250);
+  EXPECT_EQ(gpu.energy_j, 12.5);
   EXPECT_EQ(gpu.nvlinks_up, 2u);
   EXPECT_EQ(gpu.age_s, 2);
   EXPECT_EQ(gpu.memory_granted_bytes, 400u);
@@ -72,6 +75,10 @@ TEST(NodeFigures, AShareIsNamedAfterItsContainerOrOutsideKubernetesItsLease) {
   EXPECT_EQ(share.pod, "p");
   EXPECT_EQ(share.container, "main");
   EXPECT_EQ(share.throttled_s, 2.5);
+  EXPECT_EQ(share.granted_byte_s, 4000);
+  EXPECT_EQ(share.unused_byte_s, 3000);
+  EXPECT_EQ(share.busy_s, 1.5);
+  EXPECT_EQ(share.energy_j, 80);
   EXPECT_EQ(share.cores, 0.3);
 }
 

@@ -57,9 +57,10 @@ void describe_state(V& v, S& s) {
   v("total", s.memory.total_bytes), v("reserved", s.memory.reserved_bytes);
   v("used", s.memory.used_bytes), v("free", s.memory.free_bytes);
   v("gpu_percent", s.gpu_percent), v("memory_percent", s.memory_percent);
-  v("power_mw", s.power_mw), v("power_limit_mw", s.power_limit_mw);
+  v("power_mw", s.power_mw), v("power_limit_mw", s.power_limit_mw), v("energy_mj", s.energy_mj);
   v("temperature_c", s.temperature_c), v("fan_percent", s.fan_percent);
-  v("sm_mhz", s.sm_mhz), v("memory_mhz", s.memory_mhz);
+  v("sm_mhz", s.sm_mhz), v("sm_max_mhz", s.sm_max_mhz), v("memory_mhz", s.memory_mhz);
+  v("clock_reasons", s.clock_reasons);
   v("performance_state", s.performance_state);
   v("pcie_generation", s.pcie_generation), v("pcie_width", s.pcie_width);
   v("persistence", s.persistence), v("ecc", s.ecc), v("ecc_uncorrected", s.ecc_uncorrected);
