@@ -168,6 +168,8 @@ constexpr ConfigKey kKeys[] = {
      set_text<&Config::metrics_address>, same<&Config::metrics_address>},
     {"compat", "dcgm|hami|dcgm,hami", "Serve metrics under these systems' names as well", false,
      set_compat, same<&Config::compat>},
+    {"dcgm_url", "URL", "dcgm-exporter whose profiling figures are served as well", false,
+     set_text<&Config::dcgm_url>, same<&Config::dcgm_url>},
     {"log_level", "debug|info|warning|error", "What is said", false, set_level,
      same<&Config::log_level>},
 };

@@ -41,7 +41,8 @@ struct Config {
   std::filesystem::path kubeconfig;  // empty: $KUBECONFIG, else in-cluster
   std::string kubelet_url = "http://127.0.0.1:10255";  // its /pods, without an API server
   std::string metrics_address = "127.0.0.1:9478";      // IP:PORT; empty: none
-  std::string compat;  // "dcgm", "hami" or both with a comma: their metric names as well
+  std::string dcgm_url;  // of dcgm-exporter, "http://127.0.0.1:9400"; empty: none
+  std::string compat;    // "dcgm", "hami" or both with a comma: their metric names as well
   log::Level log_level = log::Level::kInfo;
   bool operator==(const Config&) const = default;
 };

@@ -220,6 +220,8 @@ Status Daemon::start_metrics() {
   if (options_.config.metrics_address.empty()) return {};
   const MetricSets sets{options_.config.compat.find("dcgm") != std::string::npos,
                         options_.config.compat.find("hami") != std::string::npos};
+  if (!options_.config.dcgm_url.empty())
+    dcgm_ = std::make_unique<DcgmSource>(options_.config.dcgm_url, options_.log.named("dcgm"));
   auto served = ScrapeServer::serve(
       options_.config.metrics_address,
       [this, sets](std::string_view path, std::string_view accept) -> ScrapeAnswer {
@@ -230,7 +232,9 @@ Status Daemon::start_metrics() {
         const auto now = figures();
         if (!now) return {503, "text/plain", now.error().message + "\n"};
         const TextFormat format = format_asked(accept);
-        return {200, std::string(content_type(format)), expose(node_metrics(*now, sets), format)};
+        auto families = node_metrics(*now, sets);
+        if (dcgm_) dcgm_->add_to(*now, families);
+        return {200, std::string(content_type(format)), expose(families, format)};
       });
   if (!served) {
     // Somebody else's port is no reason to share no GPUs.
@@ -238,6 +242,9 @@ Status Daemon::start_metrics() {
     return {};
   }
   scrapes_ = std::move(*served);
+  const std::string& address = options_.config.metrics_address;
+  options_.log.info("metrics at " + address.substr(0, address.rfind(':') + 1) +
+                    std::to_string(scrapes_->port()));
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "kube/api_client.h"
 #include "kube/pod_source.h"
 #include "node/config.h"
+#include "node/dcgm_source.h"
 #include "node/device_board.h"
 #include "node/kubelet_watch.h"
 #include "node/late_binding.h"
@@ -97,6 +98,7 @@ class Daemon {
   std::unique_ptr<LateBinding> binding_;
   std::unique_ptr<kube::PodSource> pods_;
   std::unique_ptr<KubeletWatch> watch_;
+  std::unique_ptr<DcgmSource> dcgm_;
   std::unique_ptr<ScrapeServer> scrapes_;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -64,6 +64,7 @@ void append_number(double value, std::string& out) {
 std::string_view suffix(MetricType type) {
   switch (type) {
     case MetricType::kGauge:
+    case MetricType::kUntyped:
       return "";
     case MetricType::kCounter:
       return "_total";
@@ -81,6 +82,8 @@ std::string_view type_word(MetricType type, TextFormat format) {
       return "counter";
     case MetricType::kInfo:
       return format == TextFormat::kOpenMetrics ? "info" : "gauge";
+    case MetricType::kUntyped:
+      return format == TextFormat::kOpenMetrics ? "unknown" : "untyped";
   }
   return "";
 }

@@ -18,6 +18,7 @@ enum class MetricType : std::uint8_t {
   kGauge,
   kCounter,  // named without "_total": the format adds it
   kInfo,     // named without "_info"; every value is 1
+  kUntyped,  // of another system, whose counters need not be named as such
 };
 
 using Labels = std::vector<std::pair<std::string, std::string>>;

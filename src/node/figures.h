@@ -29,7 +29,8 @@ struct GpuFigures {
   // Absent while the GPU does not answer.
   std::optional<std::uint64_t> memory_total_bytes;
   std::optional<std::uint64_t> memory_used_bytes;
-  std::optional<double> utilization;  // 0 to 1
+  std::optional<double> utilization;         // 0 to 1
+  std::optional<double> memory_utilization;  // of the time, device memory was read or written
   std::optional<double> temperature_c;
   std::optional<double> power_w;
   std::optional<double> energy_j;  // since the driver was loaded

@@ -30,6 +30,12 @@ constexpr DcgmRow kDcgmRows[] = {
      [](const GpuFigures& g) { return g.temperature_c; }},
     {"DCGM_FI_DEV_POWER_USAGE", MetricType::kGauge, "Power draw (in W).",
      [](const GpuFigures& g) { return g.power_w; }},
+    // A counter there, under a name that ours may not have.
+    {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", MetricType::kUntyped,
+     "Total energy consumption since boot (in mJ).",
+     [](const GpuFigures& g) { return scaled(g.energy_j, 1000); }},
+    {"DCGM_FI_DEV_MEM_COPY_UTIL", MetricType::kGauge, "Memory utilization (in %).",
+     [](const GpuFigures& g) { return scaled(g.memory_utilization, 100); }},
     {"DCGM_FI_DEV_GPU_UTIL", MetricType::kGauge, "GPU utilization (in %).",
      [](const GpuFigures& g) { return scaled(g.utilization, 100); }},
     {"DCGM_FI_DEV_FB_USED", MetricType::kGauge, "Framebuffer memory used (in MiB).",

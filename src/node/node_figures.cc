@@ -21,6 +21,7 @@ void add_reading(const LatestReading& latest, Nanoseconds now, GpuFigures& gpu) 
   gpu.memory_total_bytes = state.memory.total_bytes - state.memory.reserved_bytes;
   gpu.memory_used_bytes = state.memory.used_bytes;
   gpu.utilization = number(state.gpu_percent, 0.01);
+  gpu.memory_utilization = number(state.memory_percent, 0.01);
   gpu.temperature_c = number(state.temperature_c);
   gpu.power_w = number(state.power_mw, 0.001);
   if (state.energy_mj) gpu.energy_j = static_cast<double>(*state.energy_mj) * 0.001;
