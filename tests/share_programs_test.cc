@@ -50,6 +50,32 @@ TEST_F(SharePrograms, AForkedChildAttachesAnewAndIsCountedForItself) {
                              HasSubstr(kSees)));
 }
 
+// As the fork of a program or a library that does not use libc's: no handler of ours is called.
+TEST_F(SharePrograms, AChildOfABareCloneAttachesAnewAndIsCountedForItself) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  const std::string output = run(preload(lease), ALIQUOT_PROGRAM " dlopen clone");
+  EXPECT_THAT(output, HasSubstr("child init=0 count=1 create=0 info=0 free=444596224"));
+  EXPECT_THAT(output, HasSubstr("child status=0, then free=759169024"));
+}
+
+// The child borrows the parent's memory until its exec; what it becomes is a process of its own.
+TEST_F(SharePrograms, AfterVforkAndExecEachIsCountedForItself) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  const std::string output = run(preload(lease), ALIQUOT_PROGRAM " dlopen vfork");
+  EXPECT_THAT(output, HasSubstr("main init=0 count=1 create=0 info=0 free=444596224"));
+  EXPECT_THAT(output, HasSubstr("vfork status=0, then free=759169024"));
+  EXPECT_THAT(
+      run(preload(lease), ALIQUOT_PROGRAM " dlopen vfork-stranger fill"),
+      testing::AllOf(HasSubstr("vfork-stranger status=0, then free=759169024"), HasSubstr(kFills)));
+}
+
+TEST_F(SharePrograms, WhatAChildInTheParentsMemoryTakesIsTheParents) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  EXPECT_THAT(run(preload(lease), ALIQUOT_PROGRAM " dlopen vm fill"),
+              testing::AllOf(HasSubstr("vm status=0, then free=758120448"), HasSubstr("vm freed=0"),
+                             HasSubstr(kFills)));
+}
+
 TEST_F(SharePrograms, AProgramThatReplacesItsDescriptorsKeepsThemAndItsShare) {
   const auto lease = lease_on({"0"}, 1024 * kMiB);
   const std::string output = run(preload(lease), ALIQUOT_PROGRAM " dlopen reopen fill fork");

@@ -214,6 +214,42 @@ TEST_F(Hostile, AFullFileSystemIsAClearErrorAtCreation) {
   EXPECT_EQ(rc, 0);
 }
 
+// A state directory of 4 MiB that somebody fills: what stands goes on, also with the next broker,
+// and only new leases are refused, until there is room.
+TEST_F(Hostile, ATenantThatFillsTheStateDirectoryKeepsOnlyNewLeasesOut) {
+  kill_broker();
+  Child child([&] {
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("small", state_.c_str(), "tmpfs", 0, "size=4m") != 0)
+      return 50;
+    start_broker();
+    const auto granted = lease("a", 1000);
+    Child first = holder(granted.directory, 600);
+    const auto filler = state_ / "filler";
+    UniqueFd fd(open(filler.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    for (std::string block(4096, 'x'); write(fd.get(), block.data(), block.size()) > 0;) continue;
+    if (errno != ENOSPC) return 1;
+    fd.reset();
+    LeaseRequest more;
+    more.driver = "fake";
+    more.name = "b";
+    more.shares.push_back({"0", {model::MemoryQuantity::Kind::kBytes, 1000}, 0});
+    const auto refused = client().create_lease(more);
+    if (refused || refused.error().message.find("make room in") == std::string::npos) return 2;
+    kill_broker();
+    start_broker();
+    Child second = holder(granted.directory, 400);  // attaches, up to the limit
+    first.kill_now();
+    if (!eventually([&] { return client().get_lease("a")->gpus[0].used_bytes == 400; })) return 3;
+    std::filesystem::remove(filler);
+    return client().create_lease(more) ? 0 : 4;
+  });
+  const int rc = child.wait();
+  if (rc == 50) GTEST_SKIP() << "no mount namespace here";
+  EXPECT_EQ(rc, 0);
+}
+
 TEST_F(Hostile, AnAnswerToAChallengeThatWasNotSentIsRefused) {
   const auto granted = lease("a", 1000);
   auto fd = connect_to(std::filesystem::path(granted.directory) / "socket", 1000);

@@ -15,8 +15,9 @@ namespace {
 
 // Keys of the deaths epoll: slots by number, runners above them.
 constexpr std::uint64_t kRunnerKey = 1ull << 32;
-// One pass of check_images() looks at so many processes (about 20 us each).
-constexpr unsigned kImagesAtOnce = 256;
+// One pass of check_images() looks at so many processes (about 20 us each): two passes see all of
+// a lease, half a second.
+constexpr unsigned kImagesAtOnce = wire::kMaxSlots / 2;
 constexpr unsigned kMostComplaints = 50;
 constexpr unsigned kBumpRounds = 64;
 

@@ -3,16 +3,22 @@
 //   driver_program WAY [STEP...]
 //   ways: linked, dlopen, deepbind, dlmopen, dlvsym, proc (dlopen, then cuGetProcAddress)
 //   steps: reopen (close all descriptors, open others), fill (take the limit, then one byte more),
-//   fork (the child does it again), hold (wait for the end of stdin), answers (for each "name
-//   version flags" on stdin, or "name" for dlsym, the exported symbol that is answered and its
-//   library), lookups (what dlsym says of odd names), env (the variables afterwards)
+//   fork (the child does it again), clone (the same by the bare system call), vfork (the child
+//   becomes `driver_program WAY`), vfork-stranger (it becomes true, which asks for nothing),
+//   vm (a child in our memory allocates, as after vfork), hold (wait for the end of stdin), answers
+//   (for each "name version flags" on stdin, or "name" for dlsym, the exported symbol that is
+//   answered and its library), lookups (what dlsym says of odd names), env (the variables
+//   afterwards)
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,25 +142,63 @@ static void count_descriptors(const char* who) {
   printf("%s descriptors=%d\n", who, open_ones);
 }
 
-static void child(void) {
+static size_t free_now(void) {
+  size_t free_bytes = 0, total = 0;
+  return function("cuMemGetInfo_v2")(&free_bytes, &total) == 0 ? free_bytes : 0;
+}
+// The broker is told of a death: what the child had is free a moment later.
+static void wait_for(const char* what, pid_t pid, size_t free_before) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  for (int i = 0; i < 500 && free_now() < free_before; ++i) usleep(10000);
+  printf("%s status=%d, then free=%zu\n", what, status, free_now());
   fflush(stdout);
-  const pid_t pid = fork();
+}
+
+static void vfork_into(const char* what, const char* program) {
+  const size_t free_before = free_now();
+  fflush(stdout);
+  const pid_t pid = vfork();
+  if (pid == 0) {
+    execlp(program, program, way, (char*)NULL);
+    _exit(127);
+  }
+  wait_for(what, pid, free_before);
+}
+
+static unsigned long long taken_by_child;
+static int allocate_in_parents_memory(void* ignored) {
+  (void)ignored;
+  return function("cuMemAlloc_v2")(&taken_by_child, (size_t)1 << 20);
+}
+static void child_in_our_memory(void) {
+  static char stack[256 << 10] __attribute__((aligned(16)));
+  fflush(stdout);
+  const pid_t pid = clone(allocate_in_parents_memory, stack + sizeof stack,
+                          CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+  wait_for("vm", pid, 0);
+  printf("vm freed=%d\n", function("cuMemFree_v2")(taken_by_child));
+}
+
+static pid_t bare_clone(void) { return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
+
+static void child(pid_t (*make)(void), size_t free_before) {
+  fflush(stdout);
+  const pid_t pid = make();
   if (pid == 0) {
     report("child");
     count_descriptors("child");
     fflush(stdout);
     _exit(0);
   }
-  int status = 0;
-  waitpid(pid, &status, 0);
-  printf("fork status=%d\n", status);
+  wait_for("child", pid, free_before);
 }
 
 int main(int argc, char** argv) {
   way = argc > 1 ? argv[1] : "dlopen";
   if (!open_library()) return 1;
   for (int i = 2; i < argc; ++i)
-    if (!strcmp(argv[i], "fork-before")) child();
+    if (!strcmp(argv[i], "fork-before")) child(fork, 0);
   if (function("cuInit") == NULL) {
     printf("no cuInit\n");
     return 1;
@@ -165,7 +209,11 @@ int main(int argc, char** argv) {
     if (!strcmp(argv[i], "lookups")) lookups();
     if (!strcmp(argv[i], "answers")) answers();
     if (!strcmp(argv[i], "reopen")) reopen();
-    if (!strcmp(argv[i], "fork")) child();
+    if (!strcmp(argv[i], "fork")) child(fork, free_now());
+    if (!strcmp(argv[i], "clone")) child(bare_clone, free_now());
+    if (!strcmp(argv[i], "vfork")) vfork_into("vfork", argv[0]);
+    if (!strcmp(argv[i], "vfork-stranger")) vfork_into("vfork-stranger", "true");
+    if (!strcmp(argv[i], "vm")) child_in_our_memory();
     if (!strcmp(argv[i], "env"))
       printf("env %s\n", getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "unset");
     if (!strcmp(argv[i], "hold")) getchar();

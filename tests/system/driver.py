@@ -82,11 +82,12 @@ def fork(size):
     time.sleep(60)
 
 
-def exec_stranger(size):
-    """Becomes a program that never attaches: what it held is gone."""
+def exec_stranger(size, go):
+    """Becomes a program that never attaches when the file `go` is there: what it held is gone."""
     open_gpu()
     print("result", allocate(int(size))[0], flush=True)
-    time.sleep(1)
+    while not os.path.exists(go):
+        time.sleep(0.005)
     os.execv("/bin/sleep", ["sleep", "60"])
 
 

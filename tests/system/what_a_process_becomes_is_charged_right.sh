@@ -5,10 +5,16 @@ machine
 "$aliquot" run -q --name f --memory 8GiB -- $driver fork $GiB &
 within 10 used_at_least f $((2 * GiB))
 same "attached" 2 "$(lease f attached)"
-"$aliquot" run -q --name e --memory 8GiB -- $driver exec_stranger $GiB &
-within 10 used_at_least e $GiB
+# Gone within a second; a busy machine may keep the asking from it, but not three times.
 zero() { [ "$(used "$1")" = 0 ]; }
-within 3 zero e
+soon() { (within 1 zero "$1") >/dev/null; }
+for try in 1 2 3; do
+  "$aliquot" run -q --name e$try --memory 8GiB -- $driver exec_stranger $GiB "$work/go$try" &
+  within 10 used_at_least e$try $GiB
+  touch "$work/go$try"
+  if soon e$try; then break; fi
+  [ $try != 3 ] || fail "what a process held is still charged a second after its exec"
+done
 "$aliquot" run -q --name c --memory 8GiB -- $driver closefrom $GiB &
 within 10 used_at_least c $GiB
 sleep 1.5
