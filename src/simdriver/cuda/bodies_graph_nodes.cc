@@ -41,10 +41,8 @@ CUresult add(const Where& where, Operation operation) {
 CUresult launch_of(const CUDA_KERNEL_NODE_PARAMS& params, LaunchOperation& operation) {
   operation.function =
       params.function != nullptr ? params.function : reinterpret_cast<CUfunction>(params.kernel);
-  const unsigned grid[3] = {params.grid_x, params.grid_y, params.grid_z};
-  const unsigned block[3] = {params.block_x, params.block_y, params.block_z};
-  std::memcpy(operation.grid, grid, sizeof(grid));
-  std::memcpy(operation.block, block, sizeof(block));
+  operation.grid = {params.grid_x, params.grid_y, params.grid_z};
+  operation.block = {params.block_x, params.block_y, params.block_z};
   operation.shared_bytes = params.shared_bytes;
   const KernelImage* image = image_of(operation.function);
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;

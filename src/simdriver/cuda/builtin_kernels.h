@@ -12,8 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstddef>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "simdriver/cuda/image.h"
 
@@ -22,7 +23,7 @@ namespace aliquot::simdriver {
 extern const char kBuiltinPtx[];
 
 struct BuiltinCall {
-  std::vector<std::byte> arguments;
+  std::span<const std::byte> arguments;
 };
 
 struct BuiltinKernel {
@@ -30,7 +31,7 @@ struct BuiltinKernel {
   // What it takes of the device: `grid` blocks were launched.
   std::uint64_t (*blocks)(const BuiltinCall& call, std::uint64_t grid);
   std::uint64_t (*block_ns)(const BuiltinCall& call);
-  // False: the host has no memory for the result, or an address is wrong.
+  // False: the host has no memory for the result, or an address is wrong. nullptr: it only runs.
   bool (*compute)(const BuiltinCall& call);
 };
 

@@ -71,7 +71,7 @@ void forget(Capture& capture) {
 
 }  // namespace
 
-bool is_capturing(const Stream& stream) { return stream.capture != nullptr; }
+[[gnu::hot]] bool is_capturing(const Stream& stream) { return stream.capture != nullptr; }
 
 CUresult refuse_capture(Stream& stream) {
   if (stream.capture != nullptr) {
@@ -81,7 +81,7 @@ CUresult refuse_capture(Stream& stream) {
 }
 
 // The default stream is ordered with blocking streams: it cannot be used beside their capture.
-CUresult refuse_implicit(const Stream& stream) {
+[[gnu::hot]] CUresult refuse_implicit(const Stream& stream) {
   if (!stream.legacy_default) return CUDA_SUCCESS;
   for (const auto& capture : captures()) {
     const Stream& origin = *capture->origin;

@@ -66,7 +66,7 @@ const Entries& entries() {
 }
 
 // Whether the call may go on; else what it answers.
-CUresult enter(std::size_t row) {
+[[gnu::hot]] CUresult enter(std::size_t row) {
   const Entries& all = entries();
   Library& lib = library();
   if (lib.forked()) return CUDA_ERROR_NOT_INITIALIZED;
@@ -84,7 +84,7 @@ CUresult enter(std::size_t row) {
 
 // What a call answers, once it has taken the time it takes; failures are said where somebody wants
 // to hear of them.
-CUresult said(std::size_t row, CUresult result) {
+[[gnu::hot]] CUresult said(std::size_t row, CUresult result) {
   pay();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
     say(Say::kDebug, "%s: %d", kCudaEntries[row].symbol.data(), result);

@@ -96,7 +96,7 @@ std::vector<Failure> parse_failures(std::string_view text) {
   return found;
 }
 
-CUresult injected_failure(std::string_view symbol, const MachinePage* page) {
+[[gnu::hot]] CUresult injected_failure(std::string_view symbol, const MachinePage* page) {
   Failures& all = failures();
   const std::uint32_t generation =
       page == nullptr ? 0 : page->generation.load(std::memory_order_acquire);

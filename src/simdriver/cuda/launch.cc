@@ -11,13 +11,15 @@ namespace {
 // A block of an unknown kernel is assumed to run for this long.
 constexpr std::uint64_t kUnknownBlockNs = 2'000;
 
-std::uint64_t volume(const unsigned (&box)[3]) {
+using Box3 = std::array<unsigned, 3>;
+
+std::uint64_t volume(const Box3& box) {
   return static_cast<std::uint64_t>(box[0]) * box[1] * box[2];
 }
 
-bool within(const DeviceView& device, const unsigned (&box)[3], int first_attribute) {
+bool within(const DeviceView& device, const Box3& box, int first_attribute) {
   for (int i = 0; i < 3; ++i) {
-    const unsigned size = box[i];
+    const unsigned size = box[static_cast<std::size_t>(i)];
     if (size == 0 || size > static_cast<unsigned>(device.attribute(first_attribute + i))) {
       return false;
     }
@@ -25,9 +27,37 @@ bool within(const DeviceView& device, const unsigned (&box)[3], int first_attrib
   return true;
 }
 
+CUresult check_limits(const Function& function, const CheckedLaunch& launch, int& resident) {
+  const DeviceView& device = *function.module->context->device;
+  if (!within(device, launch.block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
+      !within(device, launch.grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::uint64_t threads = volume(launch.block);
+  if (threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  const KernelImage& kernel = *function.image;
+  if (kernel.required_threads != 0 && threads != kernel.required_threads) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (threads > kernel.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (launch.shared_bytes > static_cast<unsigned>(launch.shared_limit)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  resident =
+      blocks_per_multiprocessor(device, kernel, static_cast<int>(threads), launch.shared_bytes);
+  if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  const auto room =
+      static_cast<std::uint64_t>(resident) *
+      static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  if (launch.cooperative && volume(launch.grid) > room) {
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
-CUresult pack_arguments(const KernelImage& kernel, void** kernel_params, void** extra,
+[[gnu::hot]] CUresult pack_arguments(const KernelImage& kernel, void** kernel_params, void** extra,
                         std::vector<std::byte>& packed) {
   packed.assign(kernel.parameter_bytes, std::byte{0});
   if (kernel_params != nullptr) {
@@ -55,43 +85,25 @@ CUresult pack_arguments(const KernelImage& kernel, void** kernel_params, void** 
   return CUDA_SUCCESS;
 }
 
-CUresult check_launch(const Function& function, const LaunchOperation& operation) {
-  const DeviceView& device = *function.module->context->device;
-  if (!within(device, operation.block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
-      !within(device, operation.grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)) {
-    return CUDA_ERROR_INVALID_VALUE;
+[[gnu::hot]] CUresult check_launch(Function& function, const LaunchOperation& operation, int& resident) {
+  const CheckedLaunch launch{operation.grid, operation.block, operation.shared_bytes,
+                             function.max_dynamic_shared_bytes, operation.cooperative};
+  if (function.resident_blocks == 0 || launch != function.checked) {
+    if (const CUresult result = check_limits(function, launch, resident)) return result;
+    function.checked = launch;
+    function.resident_blocks = resident;
   }
-  const std::uint64_t threads = volume(operation.block);
-  if (threads > 1024) return CUDA_ERROR_INVALID_VALUE;
-  const KernelImage& kernel = *function.image;
-  if (kernel.required_threads != 0 && threads != kernel.required_threads) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (threads > kernel.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (operation.shared_bytes > static_cast<unsigned>(function.max_dynamic_shared_bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  const int blocks =
-      blocks_per_multiprocessor(device, kernel, static_cast<int>(threads), operation.shared_bytes);
-  if (blocks == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  const auto room =
-      static_cast<std::uint64_t>(blocks) *
-      static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  if (operation.cooperative && volume(operation.grid) > room) {
-    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  }
+  resident = function.resident_blocks;
   return CUDA_SUCCESS;
 }
 
-CUresult submit_launch(Stream& stream, const LaunchOperation& operation) {
+[[gnu::hot]] CUresult submit_launch(Stream& stream, const LaunchOperation& operation) {
   Function* function = nullptr;
   if (const CUresult result = resolve_function(operation.function, *stream.context, function)) {
     return result;
   }
-  if (const CUresult result = check_launch(*function, operation)) return result;
-  const auto threads = static_cast<int>(volume(operation.block));
-  const int resident = blocks_per_multiprocessor(*stream.context->device, *function->image, threads,
-                                                 operation.shared_bytes);
+  int resident = 0;
+  if (const CUresult result = check_launch(*function, operation, resident)) return result;
   const auto blocks_per_sm = static_cast<std::uint64_t>(std::min(resident, 64));
   const BuiltinKernel* builtin = builtin_kernel(function->image->name);
   if (builtin == nullptr) {
@@ -99,10 +111,12 @@ CUresult submit_launch(Stream& stream, const LaunchOperation& operation) {
                   {volume(operation.grid), blocks_per_sm, kUnknownBlockNs});
   }
   const BuiltinCall call{operation.arguments};
-  return submit(
-      stream, CommandOp::kLaunch,
-      {builtin->blocks(call, volume(operation.grid)), blocks_per_sm, builtin->block_ns(call)},
-      [builtin, call] { return builtin->compute(call); });
+  const CommandArgs work = {builtin->blocks(call, volume(operation.grid)), blocks_per_sm,
+                            builtin->block_ns(call)};
+  if (builtin->compute == nullptr) return submit(stream, CommandOp::kLaunch, work);
+  return submit(stream, CommandOp::kLaunch, work, [builtin, arguments = operation.arguments] {
+    return builtin->compute({arguments});
+  });
 }
 
 }  // namespace aliquot::simdriver

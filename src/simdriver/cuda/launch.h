@@ -16,7 +16,7 @@ namespace aliquot::simdriver {
 CUresult pack_arguments(const KernelImage& kernel, void** kernel_params, void** extra,
                         std::vector<std::byte>& packed);
 
-// The device's and the kernel's limits.
-CUresult check_launch(const Function& function, const LaunchOperation& operation);
+// The device's and the kernel's limits; `resident`: blocks that fit on a multiprocessor.
+CUresult check_launch(Function& function, const LaunchOperation& operation, int& resident);
 
 }  // namespace aliquot::simdriver

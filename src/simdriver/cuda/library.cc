@@ -51,7 +51,7 @@ class CommitCredit {
 
 }  // namespace
 
-Library& library() {
+[[gnu::hot]] Library& library() {
   static Library* const instance = [] {
     auto* made = new Library;  // NOLINT(cppcoreguidelines-owning-memory): lives for ever
     pthread_atfork(nullptr, nullptr, [] { library().abandon_after_fork(); });
@@ -65,7 +65,7 @@ std::vector<Context*>& context_stack() {
   return stack;
 }
 
-bool& per_thread_streams() {
+[[gnu::hot]] bool& per_thread_streams() {
   static thread_local bool on = false;
   return on;
 }
@@ -81,7 +81,7 @@ void say(Say when, const char* format, ...) {
   if (length > 0) std::fprintf(stderr, "simulated libcuda: %s\n", line);
 }
 
-CUresult current_context(Context*& context) {
+[[gnu::hot]] CUresult current_context(Context*& context) {
   const std::vector<Context*>& stack = context_stack();
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   context = library().contexts.find(stack.back());

@@ -19,6 +19,7 @@ class Library {
  public:
   std::mutex mutex;
   std::condition_variable effects_changed;  // for callback threads
+  std::vector<std::byte> launch_arguments;  // of the last launch: room for the next one's
 
   // What cuInit does; later calls repeat the first answer.
   CUresult initialise();

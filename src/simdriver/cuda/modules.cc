@@ -50,7 +50,7 @@ CUresult place_variable(Context& context, const VariableImage& image, Variable& 
 
 }  // namespace
 
-LoadedCode& loaded_code() {
+[[gnu::hot]] LoadedCode& loaded_code() {
   static LoadedCode* const instance = new LoadedCode;  // NOLINT(cppcoreguidelines-owning-memory)
   return *instance;
 }
@@ -136,7 +136,7 @@ CUresult module_of(CodeLibrary& code, Context& context, Module*& module) {
   return CUDA_SUCCESS;
 }
 
-CUresult resolve_function(CUfunction handle, Context& context, Function*& function) {
+[[gnu::hot]] CUresult resolve_function(CUfunction handle, Context& context, Function*& function) {
   function = loaded_code().functions.find(handle);
   if (function != nullptr) return CUDA_SUCCESS;
   Kernel* kernel = loaded_code().kernels.find(handle);
@@ -147,7 +147,7 @@ CUresult resolve_function(CUfunction handle, Context& context, Function*& functi
   return function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
-const KernelImage* image_of(const void* handle) {
+[[gnu::hot]] const KernelImage* image_of(const void* handle) {
   if (const Function* function = loaded_code().functions.find(handle)) return function->image;
   if (const Kernel* kernel = loaded_code().kernels.find(handle)) return kernel->image;
   return nullptr;

@@ -2,6 +2,7 @@
 // the library's lock.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,12 +16,25 @@ namespace aliquot::simdriver {
 
 struct Module;
 
+// A launch that was found to be within the limits of device and kernel.
+struct CheckedLaunch {
+  std::array<unsigned, 3> grid{};
+  std::array<unsigned, 3> block{};
+  unsigned shared_bytes = 0;
+  int shared_limit = 0;
+  bool cooperative = false;
+  bool operator==(const CheckedLaunch&) const = default;
+};
+
 // What a CUfunction points to.
 struct Function {
   Module* module = nullptr;
   const KernelImage* image = nullptr;
   int max_dynamic_shared_bytes = 49152;
   int carveout = -1;
+  // The last launch: programs launch the same shape again and again.
+  CheckedLaunch checked;
+  int resident_blocks = 0;  // of `checked` on a multiprocessor; 0: none was launched
   std::map<int, int> attributes;  // others that were set
   // The oldest way to launch: parameters and shape are set beforehand.
   std::vector<std::byte> legacy_arguments;

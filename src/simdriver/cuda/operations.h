@@ -2,6 +2,7 @@
 // and submitted at each launch of it. Under the library's lock.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <variant>
@@ -17,8 +18,8 @@ struct Graph;
 
 struct LaunchOperation {
   CUfunction function = nullptr;  // as the program gave it: a function or a kernel
-  unsigned grid[3] = {1, 1, 1};
-  unsigned block[3] = {1, 1, 1};
+  std::array<unsigned, 3> grid = {1, 1, 1};
+  std::array<unsigned, 3> block = {1, 1, 1};
   unsigned shared_bytes = 0;
   bool cooperative = false;
   std::vector<std::byte> arguments;  // laid out as the kernel's parameters

@@ -23,7 +23,7 @@ constexpr std::uint64_t kDeepQueue = 1u << 16;
 Nanoseconds now_ns() { return MonotonicClock().now(); }
 
 // One command into the context's ring. The server empties it whenever it is told to.
-void push(Context& context, Command command) {
+[[gnu::hot]] void push(Context& context, Command command) {
   ContextPages& pages = *context.pages;
   for (int tries = 0;
        context.tail - pages.server->head.load(std::memory_order_acquire) >= kRingSlots; ++tries) {
@@ -52,7 +52,7 @@ std::uint64_t push_command(Stream& stream, CommandOp op, const CommandArgs& a) {
 }
 
 // False: applied at once, and the host had no memory for it.
-bool add_effect(Stream& stream, Effect effect) {
+[[gnu::hot]] bool add_effect(Stream& stream, Effect effect) {
   if (stream.pending.empty() && effect.kind == Effect::Kind::kData) {
     const bool kept = !effect.run || effect.run();
     if (!kept) report_lost_data();
@@ -85,7 +85,7 @@ bool is_over(const Stream& stream) {
 }
 
 // The legacy default stream waits for all blocking streams of its context, and they for it.
-void order_with_default(Stream& stream) {
+[[gnu::hot]] void order_with_default(Stream& stream) {
   Context& context = *stream.context;
   if (stream.legacy_default) {
     for (Stream* other : context.blocking) {
@@ -221,7 +221,7 @@ void close_stream(Stream& stream) {
   retire_stream(library().streams.remove(&stream));
 }
 
-CUresult resolve_stream(Lock& lock, CUstream handle, Stream*& stream) {
+[[gnu::hot]] CUresult resolve_stream(Lock& lock, CUstream handle, Stream*& stream) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   if (number > CU_STREAM_PER_THREAD) {
     stream = library().streams.find(handle);
@@ -246,10 +246,15 @@ CUresult resolve_stream(Lock& lock, CUstream handle, Stream*& stream) {
   return wait_until_ended(lock, pages, stream->slot, stream->submitted - kDeepQueue / 2);
 }
 
-CUresult submit(Stream& stream, CommandOp op, const CommandArgs& a, std::function<bool()> apply) {
+[[gnu::hot]] CUresult submit(Stream& stream, CommandOp op, const CommandArgs& a, std::function<bool()> apply) {
   order_with_default(stream);
+  const std::uint64_t seq = push_command(stream, op, a);
+  if (!apply && stream.pending.empty()) {
+    stream.applied = seq;
+    return CUDA_SUCCESS;
+  }
   Effect effect;
-  effect.seq = push_command(stream, op, a);
+  effect.seq = seq;
   effect.run = std::move(apply);
   return add_effect(stream, std::move(effect)) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
