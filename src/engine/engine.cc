@@ -135,9 +135,14 @@ std::uint64_t Engine::submit(Nanoseconds now, StreamId id, const Work& work) {
     ++context.active_streams;
     ++active_streams_;
   }
-  stream->least_submitted += least_duration(context, work);
+  const Nanoseconds least = least_duration(context, work);
+  stream->least_submitted += least;
   stream->uncertain_submitted += predictable(work) ? 0 : 1;
-  stream->items.push({work, stream->least_submitted, stream->uncertain_submitted});
+  const bool starts = work.kind == WorkKind::kKernel || work.kind == WorkKind::kFill;
+  const Nanoseconds ready = now_ + spec_.kernel_start;
+  stream->least_end = std::max(stream->least_end, starts ? ready : now_) + least;
+  stream->items.push(
+      {work, ready, stream->least_end, stream->least_submitted, stream->uncertain_submitted});
   const std::uint64_t seq = ++stream->submitted;
   if (stream->items.size() == 1) {
     pump(id.slot);

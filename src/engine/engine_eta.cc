@@ -1,8 +1,9 @@
 // When can a place in a stream be complete at the earliest?
 //
-// Each item knows the sum of least durations of its stream up to it, so the bound costs two
-// subtractions. Alone with one busy stream of kernels and copies that bound is the truth. With
-// several streams of one context a copy of the engine runs ahead, if little is outstanding.
+// Each item knows the sum of least durations of its stream up to it, and when it would end if
+// nothing but its own stream held it up, so the bound costs two subtractions and a comparison.
+// Alone with one busy stream of kernels and copies that bound is the truth. With several streams of
+// one context a copy of the engine runs ahead, if little is outstanding.
 #include <algorithm>
 
 #include "engine/engine.h"
@@ -26,7 +27,7 @@ Nanoseconds Engine::least_duration(const Context& context, const Work& work) con
       const BlockShape shape = shape_of(context, work);
       const std::uint64_t at_once = context.limit_units / shape.units;
       const auto waves = static_cast<Nanoseconds>((shape.blocks + at_once - 1) / at_once);
-      return spec_.kernel_start + waves * shape.block_ns;
+      return waves * shape.block_ns;
     }
     case WorkKind::kCopy:
       return copy_duration(work);
@@ -60,7 +61,7 @@ Nanoseconds Engine::head_left(const Stream& stream) const {
   const bool kernel = head.work.kind == WorkKind::kKernel || head.work.kind == WorkKind::kFill;
   const Nanoseconds gone =
       kernel ? run_now(spaces_[context.space]) - stream.begun_run : now_ - stream.begun_at;
-  return std::max<Nanoseconds>(0, least - gone);
+  return std::max<Nanoseconds>(0, least + (kernel ? stream.start_left : 0) - gone);
 }
 
 Eta Engine::earliest(StreamId id, std::uint64_t seq) const {
@@ -70,7 +71,9 @@ Eta Engine::earliest(StreamId id, std::uint64_t seq) const {
   const Item& head = stream->items.at(0);
   const Item& item = stream->items.at(static_cast<std::size_t>(seq - stream->completed - 1));
   const Context& context = contexts_[stream->context.slot];
-  const Nanoseconds bound = now_ + head_left(*stream) + (item.least_until - head.least_until);
+  // Either the head holds it up, or one behind it that is not ready when its turn comes.
+  const Nanoseconds bound =
+      std::max(now_ + head_left(*stream) + (item.least_until - head.least_until), item.least_end);
   if (context.active_streams < active_streams_) return {bound, false};
   const bool certain = predictable(head.work) && item.uncertain_until == head.uncertain_until;
   const bool loaded = current_ == context.space && !switching_;

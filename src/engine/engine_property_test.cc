@@ -47,6 +47,7 @@ Program random_program(std::uint64_t seed) {
   const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
   Program program;
   program.spec.multiprocessors = 1 + below(20);
+  program.spec.kernel_start = 1'000 * below(100);
   for (CopyLaneSpec& lane : program.spec.copy) lane = {1.0 + below(50), 1'000 * below(10)};
   const std::uint32_t contexts = 1 + below(4);
   for (std::uint32_t i = 0; i < contexts; ++i) {
@@ -144,6 +145,7 @@ TEST_P(RandomPrograms, KeepTheirShapeWhenAllTimesAreScaled) {
   program.spec.slice *= kScale;
   program.spec.switch_busy *= kScale;
   program.spec.switch_idle *= kScale;
+  program.spec.kernel_start *= kScale;
   for (Submission& s : program.submissions) {
     s.time *= kScale;
     s.work.block_ns *= kScale;
@@ -196,6 +198,27 @@ TEST_P(RandomPrograms, EndNoEarlierThanWasForetold) {
   }
   if (last.eta.exact) {
     EXPECT_EQ(ends.back(), last.eta.time);
+  }
+}
+
+TEST_P(RandomPrograms, TheEndOfOneStreamIsForetoldToTheNanosecond) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
+  const auto below = [&](std::uint64_t n) { return static_cast<Nanoseconds>(random() % n); };
+  EngineSpec spec;
+  spec.kernel_start = below(8'000);
+  Engine engine(spec);
+  const StreamId stream = engine.add_stream(engine.add_context(0, {.process = 1}));
+  Nanoseconds time = 0;
+  for (int i = 0; i < 100; ++i) {
+    time += below(6'000);
+    const std::uint64_t seq = engine.submit(
+        time, stream, grid_kernel(1 + static_cast<std::uint64_t>(below(300)), 1, 1 + below(3'000)));
+    engine.advance(time + below(3'000));
+    const Eta eta = engine.earliest(stream, seq);
+    Engine copy = engine;
+    while (copy.completed(stream) < seq) copy.advance(copy.next_event());
+    ASSERT_EQ(eta.time, engine.completed(stream) < seq ? copy.last_event() : eta.time) << i;
+    ASSERT_TRUE(eta.exact);
   }
 }
 

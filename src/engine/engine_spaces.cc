@@ -58,10 +58,14 @@ void Engine::begin_kernel(Task task, const Work& work) {
                         .block_units = shape.units,
                         .waves_at_once = 1,
                         .block_ns = shape.block_ns,
+                        .ready = stream.items.front().ready,
                         .notify_start = work.notify_start};
   const std::uint64_t waves = shape.blocks / (context.limit_units / shape.units);
   if (waves > kBatchesAGrid) space.grids[index].waves_at_once = waves / kBatchesAGrid;
-  if (task.node == kNoNode) stream.begun_run = run_now(space);
+  if (task.node == kNoNode) {
+    stream.begun_run = run_now(space);
+    stream.start_left = 0;
+  }
   enter(space, index);
 }
 
@@ -146,7 +150,9 @@ void Engine::issue(Space& space, std::uint32_t index, std::uint64_t at_once) {
   Nanoseconds duration = grid.block_ns * static_cast<Nanoseconds>(waves);
   if (!grid.started) {
     grid.started = true;
-    duration += spec_.kernel_start;
+    const Nanoseconds start_left = std::max<Nanoseconds>(0, grid.ready - now_);
+    duration += start_left;
+    if (grid.task.node == kNoNode) streams_[grid.task.stream].start_left = start_left;
     ++space.resident;
     if (context.running_grids++ == 0) start_busy(context);
     if (grid.notify_start) notice(Notice::What::kStarted, grid.task);

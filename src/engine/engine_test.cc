@@ -57,6 +57,23 @@ TEST_F(Alone, ATimeStampBeforeTheLastEventCountsAsThatMoment) {
   EXPECT_EQ(end_of(b, 1), 20 * kUs);
 }
 
+TEST(KernelStart, IsPaidOnAnIdleDeviceAndHidesBehindEarlierWork) {
+  EngineSpec spec = ten_multiprocessors();
+  spec.kernel_start = 5 * kUs;
+  Engine engine(spec);
+  const StreamId a = engine.add_stream(engine.add_context(0, {.process = 1}));
+  const auto end_of = [&](std::uint64_t seq) {
+    while (engine.completed(a) < seq) engine.advance(engine.next_event());
+    return engine.last_event();
+  };
+  engine.submit(0, a, timed_kernel(10 * kUs));
+  engine.submit(2 * kUs, a, timed_kernel(10 * kUs));  // ready at 7, its turn comes at 15
+  EXPECT_EQ(end_of(1), 15 * kUs);
+  engine.submit(23 * kUs, a, timed_kernel(10 * kUs));  // its turn comes at 25, ready at 28
+  EXPECT_EQ(end_of(2), 25 * kUs);
+  EXPECT_EQ(end_of(3), 38 * kUs);
+}
+
 TEST_F(Alone, BlocksRunInWaves) {
   // 10 SMs of 2 blocks: 20 at a time, so 45 blocks take three waves.
   engine.submit(0, a, grid_kernel(45, 2, 7 * kUs));

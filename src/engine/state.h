@@ -23,6 +23,8 @@ struct Task {
 
 struct Item {
   Work work;
+  Nanoseconds ready = 0;              // a kernel's blocks can run from then on
+  Nanoseconds least_end = 0;          // not complete before, as seen when it was submitted
   Nanoseconds least_until = 0;        // least durations summed over the stream up to this item
   std::uint32_t uncertain_until = 0;  // items up to this one whose end depends on others
 };
@@ -84,8 +86,10 @@ struct Stream {
   std::uint64_t submitted = 0;
   Nanoseconds least_submitted = 0;
   std::uint32_t uncertain_submitted = 0;
-  Nanoseconds begun_at = 0;   // of the head: device time
-  Nanoseconds begun_run = 0;  // of the head: run time of its space
+  Nanoseconds begun_at = 0;    // of the head: device time
+  Nanoseconds begun_run = 0;   // of the head: run time of its space
+  Nanoseconds start_left = 0;  // of the head, a kernel: what of its start its first blocks waited
+  Nanoseconds least_end = 0;   // of what was submitted last
   ItemRing items;
   std::vector<Waiter> waiters;
   GraphRun graph;
@@ -123,6 +127,7 @@ struct Grid {
   std::uint64_t block_units = 0;
   std::uint64_t waves_at_once = 1;  // of a long kernel several waves are one event
   Nanoseconds block_ns = 0;
+  Nanoseconds ready = 0;
   std::uint32_t batches = 0;
   bool started = false;
   bool notify_start = false;

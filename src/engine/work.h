@@ -46,7 +46,8 @@ struct EngineSpec {
   Nanoseconds slice = 2 * kMillisecond;
   Nanoseconds switch_busy = 100 * kMicrosecond;  // the context left behind still has work
   Nanoseconds switch_idle = 10 * kMicrosecond;   // it has none
-  Nanoseconds kernel_start = 0;                  // from head of its stream to its first block
+  // From a kernel's submission to its first block; behind earlier work it costs nothing.
+  Nanoseconds kernel_start = 0;
   double fill_bytes_per_ns = 600.0;
   std::array<CopyLaneSpec, kCopyLanes> copy;
   Nanoseconds sample_period = kSecond / 6;  // of NVML's utilisation samples

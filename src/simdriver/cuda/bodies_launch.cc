@@ -33,7 +33,8 @@ class LentArguments {
   LaunchOperation& operation_;
 };
 
-[[gnu::hot]] CUresult launch(LaunchOperation operation, CUstream handle, const Arguments& arguments) {
+[[gnu::hot]] CUresult launch(LaunchOperation operation, CUstream handle,
+                             const Arguments& arguments) {
   Lock lock = hold();
   Stream* stream = nullptr;
   if (const CUresult result = resolve_stream(lock, handle, stream)) return result;
@@ -89,10 +90,11 @@ CUresult set_argument(CUfunction handle, int offset, const void* value, std::siz
 
 extern "C" {
 
-[[gnu::hot]] CUresult sim_cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                            unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                            void** kernel_params, void** extra) {
+[[gnu::hot]] CUresult sim_cuLaunchKernel(CUfunction function, unsigned int grid_x,
+                                         unsigned int grid_y, unsigned int grid_z,
+                                         unsigned int block_x, unsigned int block_y,
+                                         unsigned int block_z, unsigned int shared_bytes,
+                                         CUstream stream, void** kernel_params, void** extra) {
   return launch({function,
                  {grid_x, grid_y, grid_z},
                  {block_x, block_y, block_z},

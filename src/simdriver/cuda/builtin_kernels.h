@@ -11,8 +11,8 @@
 // Under the library's lock.
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 

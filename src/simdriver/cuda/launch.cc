@@ -58,7 +58,7 @@ CUresult check_limits(const Function& function, const CheckedLaunch& launch, int
 }  // namespace
 
 [[gnu::hot]] CUresult pack_arguments(const KernelImage& kernel, void** kernel_params, void** extra,
-                        std::vector<std::byte>& packed) {
+                                     std::vector<std::byte>& packed) {
   packed.assign(kernel.parameter_bytes, std::byte{0});
   if (kernel_params != nullptr) {
     if (extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -85,7 +85,8 @@ CUresult check_limits(const Function& function, const CheckedLaunch& launch, int
   return CUDA_SUCCESS;
 }
 
-[[gnu::hot]] CUresult check_launch(Function& function, const LaunchOperation& operation, int& resident) {
+[[gnu::hot]] CUresult check_launch(Function& function, const LaunchOperation& operation,
+                                   int& resident) {
   const CheckedLaunch launch{operation.grid, operation.block, operation.shared_bytes,
                              function.max_dynamic_shared_bytes, operation.cooperative};
   if (function.resident_blocks == 0 || launch != function.checked) {

@@ -34,7 +34,7 @@ struct Function {
   int carveout = -1;
   // The last launch: programs launch the same shape again and again.
   CheckedLaunch checked;
-  int resident_blocks = 0;  // of `checked` on a multiprocessor; 0: none was launched
+  int resident_blocks = 0;        // of `checked` on a multiprocessor; 0: none was launched
   std::map<int, int> attributes;  // others that were set
   // The oldest way to launch: parameters and shape are set beforehand.
   std::vector<std::byte> legacy_arguments;

@@ -246,7 +246,8 @@ void close_stream(Stream& stream) {
   return wait_until_ended(lock, pages, stream->slot, stream->submitted - kDeepQueue / 2);
 }
 
-[[gnu::hot]] CUresult submit(Stream& stream, CommandOp op, const CommandArgs& a, std::function<bool()> apply) {
+[[gnu::hot]] CUresult submit(Stream& stream, CommandOp op, const CommandArgs& a,
+                             std::function<bool()> apply) {
   order_with_default(stream);
   const std::uint64_t seq = push_command(stream, op, a);
   if (!apply && stream.pending.empty()) {
