@@ -91,6 +91,79 @@ def exec_stranger(size, go):
     os.execv("/bin/sleep", ["sleep", "60"])
 
 
+def exec_with_descriptors(size):
+    """Becomes a program that never attaches and keeps the driver's descriptors, and so the memory."""
+    open_gpu()
+    print("result", allocate(int(size))[0], flush=True)
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        try:
+            os.set_inheritable(descriptor, True)
+        except OSError:
+            pass  # the listing's own
+    os.execv("/bin/sleep", ["sleep", "60"])
+
+
+class Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_ubyte * 64)]
+
+
+def export_ipc(size, go):
+    """Gives memory to another program, and ends when the file `go` is there: the other keeps it."""
+    open_gpu()
+    result, pointer = allocate(int(size))
+    ok(result, "cuMemAlloc")
+    handle = Handle()
+    ok(cuda.cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
+    hand_to("import_ipc", bytes(handle.bytes).hex(), [], go,
+            lambda: ok(cuda.cuMemFree_v2(pointer), "cuMemFree"))
+
+
+def import_ipc(handle):
+    open_gpu()
+    pointer = u64()
+    ok(cuda.cuIpcOpenMemHandle_v2(ctypes.byref(pointer), Handle.from_buffer_copy(
+        bytes.fromhex(handle)), ctypes.c_uint(1)), "cuIpcOpenMemHandle")
+    print("imported", flush=True)
+    time.sleep(60)
+
+
+class Properties(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("place", ctypes.c_int),
+                ("id", ctypes.c_int), ("metadata", vp), ("flags", ctypes.c_ubyte * 8)]
+
+
+def export_descriptor(size, go):
+    """The same with memory of cuMemCreate and a descriptor."""
+    open_gpu()
+    handle, shareable = u64(), ctypes.c_int(-1)
+    ok(cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(int(size)),
+                        ctypes.byref(Properties(1, 1, 1, 0)), u64(0)), "cuMemCreate")
+    ok(cuda.cuMemExportToShareableHandle(ctypes.byref(shareable), handle, 1, u64(0)),
+       "cuMemExportToShareableHandle")
+    hand_to("import_descriptor", str(shareable.value), [shareable.value], go,
+            lambda: ok(cuda.cuMemRelease(handle), "cuMemRelease"))
+
+
+def import_descriptor(descriptor):
+    open_gpu()
+    handle = u64()
+    ok(cuda.cuMemImportFromShareableHandle(ctypes.byref(handle), vp(int(descriptor)), 1),
+       "cuMemImportFromShareableHandle")
+    os.close(int(descriptor))
+    print("imported", flush=True)
+    time.sleep(60)
+
+
+def hand_to(importer, argument, descriptors, go, release):
+    child = subprocess.Popen([sys.executable, __file__, importer, argument], pass_fds=descriptors,
+                             stdout=subprocess.PIPE, text=True)
+    imported = child.stdout.readline().strip()
+    release()
+    print(imported, flush=True)
+    while not os.path.exists(go):
+        time.sleep(0.005)
+
+
 def closefrom(size):
     """Closes every descriptor and stays charged."""
     open_gpu()
