@@ -5,6 +5,7 @@
 #include "interposer/guard_plans.h"
 #include "interposer/guards.h"
 #include "interposer/inside.h"
+#include "interposer/pools.h"
 #include "interposer/real_driver.h"
 
 namespace aliquot::interposer {
@@ -22,6 +23,8 @@ CUresult answer(Arguments... arguments) {
     return result;
   } else {
     const CUresult result = kCall(arguments...);
+    if constexpr (kPlan == Plan::kWait)
+      if (result == CUDA_SUCCESS) work_has_ended();
     if constexpr (kPlan == Plan::kBegin) capture_began(result);
     if constexpr (kPlan == Plan::kEnd) capture_ended(result);
     return result;

@@ -15,6 +15,7 @@ enum class Plan {
   kLaunch,  // kernels and graphs: through the compute gate, counted as launches
   kWork,    // copies, fills and host functions: through the compute gate
   kOrder,   // orders streams, takes no time of a GPU: admitted
+  kWait,    // waits for work, whereupon pools give memory back: they are read anew
   kBegin,   // begins a stream's capture
   kEnd,     // ends one
   kView,    // the driver answers for the leased GPUs only: admitted

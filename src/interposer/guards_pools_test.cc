@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -55,6 +56,29 @@ TEST_F(Pools, ManyBalancedRoundsEndAtZero) {
   ASSERT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
   EXPECT_EQ(share_.used(), 0u);
   EXPECT_EQ(share_.fake.taken_bytes(), 0u);
+}
+
+TEST_F(Pools, AreChargedRightAsSoonAsWorkWasWaitedFor) {
+  const CUmemoryPool pool = pool_on_device();
+  CUdeviceptr kept = 0;
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&kept, kMiB, pool, nullptr), CUDA_SUCCESS);
+  const std::function<CUresult()> waits[] = {
+      [] { return cuStreamSynchronize(nullptr); }, [] { return cuStreamSynchronize_ptsz(nullptr); },
+      [] { return cuEventSynchronize(nullptr); }, [] { return cuCtxSynchronize(); },
+      [] { return cuCtxSynchronize_v2(nullptr); }};
+  for (const auto& wait : waits) {
+    ASSERT_EQ(cuMemAllocFromPoolAsync(&address_, 80 * kMiB, pool, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemFreeAsync(address_, nullptr), CUDA_SUCCESS);
+    EXPECT_GT(share_.used(), 80 * kMiB);
+    ASSERT_EQ(wait(), CUDA_SUCCESS);
+    EXPECT_EQ(share_.used(), kMiB);
+    EXPECT_EQ(share_.fake.taken_bytes(), kMiB);
+  }
+}
+
+TEST_F(Pools, AWaitOfAProgramWithoutPoolsAsksTheDriverNothing) {
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(share_.fake.calls["cuMemPoolGetAttribute"], 0u);
 }
 
 TEST_F(Pools, WhatTheyKeptIsReadAnewBeforeARefusal) {

@@ -1,7 +1,7 @@
 #include "interposer/pools.h"
 
 #include <algorithm>
-#include <atomic>
+#include <span>
 
 #include "interposer/devices.h"
 #include "interposer/holdings.h"
@@ -24,6 +24,8 @@ struct PoolRecord {
   std::atomic<std::uint64_t> tickets{0};
 };
 
+constinit std::atomic<unsigned> pools_known{0};
+
 namespace {
 
 using wire::Kind;
@@ -33,6 +35,11 @@ constinit PoolRecord records[kMaxPools];
 constinit PoolRecord graphs[wire::kMaxGpus];
 constinit std::atomic<std::int64_t> graph_bytes[wire::kMaxGpus];
 constinit ShortLock records_lock;
+
+// Those that were ever in use.
+std::span<PoolRecord> known_records() {
+  return {records, pools_known.load(std::memory_order_acquire)};
+}
 
 Kind kind_of(const PoolRecord& record) {
   return record.what == PoolRecord::What::kGraphs ? Kind::kGraph : Kind::kPool;
@@ -61,7 +68,7 @@ bool read(const PoolRecord& record, std::uint64_t& bytes) {
 
 PoolRecord* find(std::uint64_t handle, PoolRecord::What what) {
   const Holding holding(records_lock);
-  for (PoolRecord& record : records)
+  for (PoolRecord& record : known_records())
     if (record.what == what && name_of(record.pool) == handle) return &record;
   return nullptr;
 }
@@ -90,9 +97,14 @@ void end_record(PoolRecord& record, std::uint64_t handle) {
 PoolRecord* pool_record(CUmemoryPool pool, unsigned gpu) {
   const Holding holding(records_lock);
   PoolRecord* free = nullptr;
-  for (PoolRecord& record : records) {
+  for (PoolRecord& record : known_records()) {
     if (record.what == PoolRecord::What::kPool && record.pool == pool) return &record;
     if (record.what == PoolRecord::What::kFree && free == nullptr) free = &record;
+  }
+  const unsigned known = pools_known.load(std::memory_order_relaxed);
+  if (free == nullptr && known < kMaxPools) {
+    free = &records[known];
+    pools_known.store(known + 1, std::memory_order_release);
   }
   if (free == nullptr) return nullptr;
   const Holding settled(free->lock);
@@ -168,9 +180,14 @@ std::uint64_t most_growth(CUmemoryPool pool, std::uint64_t bytes) {
   return round_up(bytes, kLinearGranule) <= free ? 0 : round_up(bytes, kBlockGranule);
 }
 
+void settle_all_pools() {
+  for (PoolRecord& record : known_records())
+    if (record.what == PoolRecord::What::kPool) settle_record(record);
+}
+
 bool settle_pools(unsigned gpu) {
   bool came_back = false;
-  for (PoolRecord& record : records)
+  for (PoolRecord& record : known_records())
     if (record.what == PoolRecord::What::kPool && record.gpu == gpu)
       came_back |= settle_record(record);
   if (gpu < wire::kMaxGpus && graphs[gpu].what == PoolRecord::What::kGraphs)
@@ -206,6 +223,7 @@ void pool_ended(CUmemoryPool pool, std::uint64_t used) {
 
 void forget_pools() {
   records_lock.reset();
+  pools_known = 0;
   for (auto* list : {records, graphs}) {
     const unsigned count = list == records ? kMaxPools : wire::kMaxGpus;
     for (unsigned i = 0; i < count; ++i) {

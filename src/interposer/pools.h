@@ -8,6 +8,7 @@
 // Any thread; the record's lock is not held over a driver call.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "driver_abi/cuda_types.h"
@@ -49,6 +50,13 @@ class PoolCall {
 // The most that an allocation of `bytes` can add to the pool.
 std::uint64_t most_growth(CUmemoryPool pool, std::uint64_t bytes);
 
+// How many pools there ever were at once.
+extern constinit std::atomic<unsigned> pools_known;
+void settle_all_pools();
+// After a stream, an event or a context was waited for: pools have given back what nobody uses.
+inline void work_has_ended() {
+  if (pools_known.load(std::memory_order_relaxed) != 0) settle_all_pools();
+}
 // Reads every pool of the GPU anew. True: some of it came back to the share.
 bool settle_pools(unsigned gpu);
 // After an allocation of a pool was freed: its pool anew, or its part of a pool that is gone.

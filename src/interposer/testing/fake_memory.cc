@@ -139,6 +139,31 @@ FAKE CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   trimmed.reserved = std::min(trimmed.reserved, std::max<std::uint64_t>(trimmed.used, keep));
   return CUDA_SUCCESS;
 }
+// Pools with the default threshold give back what nobody uses.
+static CUresult end_work(Books& all) {
+  for (auto& [name, pool] : all.pools) pool.reserved = pool.used;
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuStreamSynchronize(CUstream) {
+  ENTER(cuStreamSynchronize);
+  return end_work(all);
+}
+FAKE CUresult cuStreamSynchronize_ptsz(CUstream) {
+  ENTER(cuStreamSynchronize_ptsz);
+  return end_work(all);
+}
+FAKE CUresult cuEventSynchronize(CUevent) {
+  ENTER(cuEventSynchronize);
+  return end_work(all);
+}
+FAKE CUresult cuCtxSynchronize() {
+  ENTER(cuCtxSynchronize);
+  return end_work(all);
+}
+FAKE CUresult cuCtxSynchronize_v2(CUcontext) {
+  ENTER(cuCtxSynchronize_v2);
+  return end_work(all);
+}
 FAKE CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   ENTER(cuMemPoolGetAttribute);
   *static_cast<std::uint64_t*>(value) = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
