@@ -49,6 +49,7 @@ struct ArbiterOptions {
   Nanoseconds timer_slack = 10 * kMicrosecond;       // a wake so much early is in time
   Nanoseconds drain_poll = 500 * kMicrosecond;
   Nanoseconds least_poll = 20 * kMicrosecond;
+  Nanoseconds look_again = 50 * kMicrosecond;  // at a holder that may be done sooner than it told
   Nanoseconds drain_patience = 10 * kMillisecond;  // and twice the longest kernel
   Nanoseconds least_release = 2 * kMillisecond;    // automatic release
   Nanoseconds most_release = 100 * kMillisecond;

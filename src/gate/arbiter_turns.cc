@@ -243,7 +243,11 @@ bool Arbiter::passed_on(Nanoseconds now) {
   const Nanoseconds rest = blocked ? now + left : std::max(now + left, window.end);
   const Nanoseconds lead = longest_lead(now);
   if (now < rest - lead - options_.timer_slack) {
-    wake_by(rest - lead);
+    // More of it may have ended by now than was told.
+    const Nanoseconds gone = std::max<Nanoseconds>(0, now - holder.report.since);
+    const Nanoseconds untold = std::max<Nanoseconds>(0, gone - holder.report.head_ns);
+    const Nanoseconds sooner = blocked ? rest - untold : std::max(rest - untold, window.end);
+    wake_by(std::min(rest - lead, std::max(now + options_.look_again, sooner - lead)));
     return false;
   }
   return hand_over(now, rest);

@@ -42,10 +42,22 @@ TenantReport TenantGate::report() const {
           .waiting = waiting_,
           .inside = inside_,
           .outstanding_ns = outstanding,
-          .head_ns = in_flight == 0 ? 0 : outstanding / in_flight,
+          .head_ns =
+              in_flight == 0 ? 0 : larger(outstanding / in_flight, smaller(outstanding, head_ns_)),
           .tail_deviation_ns = tail_deviation_ns_,
           .longest_ns = estimates_.longest(),
           .lead_ns = lead_ns_};
+}
+
+TenantReport TenantGate::report_with_promises(Nanoseconds now) const {
+  TenantReport with = report();
+  if (promised_ns_ == 0) return with;
+  if (with.in_flight++ == 0) {
+    with.since = now;
+    with.head_ns = promised_ns_;
+  }
+  with.outstanding_ns += promised_ns_;
+  return with;
 }
 
 Nanoseconds TenantGate::work_left(Nanoseconds now) const {

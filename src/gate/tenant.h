@@ -80,6 +80,10 @@ class TenantGate {
   // kGo is a promise: launched() or abandoned() with the same estimate follows.
   Verdict may_launch(Nanoseconds now, const Window& window, Nanoseconds estimate_ns);
   void abandoned(Nanoseconds estimate_ns) { promised_ns_ -= estimate_ns; }
+  // The one kernel that this window admits, however long, is still to be had.
+  bool has_free_kernel(const Window& window) const {
+    return window.open && window.limited && used_number_ != window.number;
+  }
 
   // Another process of the lease has taken the one kernel that this window admits in any case.
   void free_kernel_taken(std::uint32_t number) { used_number_ = number; }
@@ -107,6 +111,10 @@ class TenantGate {
     others_ns_ = work_left;
   }
 
+  // Estimate of the work in flight that ends next, where the caller knows it; else 0, and the mean
+  // of all counts. How much of what has passed is believed depends on it.
+  void head_is(Nanoseconds estimate_ns) { head_ns_ = estimate_ns; }
+
   void set_online(bool online) { online_ = online; }
   const TenantOptions& options() const { return options_; }
 
@@ -118,6 +126,9 @@ class TenantGate {
   bool silent(Nanoseconds now) const;
 
   TenantReport report() const;
+  // With what may go but is not launched yet counted as in flight: what the other processes of the
+  // lease are to reckon with.
+  TenantReport report_with_promises(Nanoseconds now) const;
 
  private:
   Nanoseconds limit(const Window& window) const;
@@ -134,6 +145,7 @@ class TenantGate {
   Nanoseconds outstanding_ns_ = 0;
   Nanoseconds unmarked_ns_ = 0;
   Nanoseconds promised_ns_ = 0;  // may go, but is not yet launched
+  Nanoseconds head_ns_ = 0;
   Nanoseconds since_ = 0;
   Nanoseconds last_launch_ = 0;
   std::uint32_t used_number_ = 0;  // the window whose free kernel was taken

@@ -13,6 +13,7 @@ using gate::TenantGate;
 constexpr Nanoseconds kBroken = 3 * kSecond;
 // Beside a competitor an event for so much work; less would cost more than it tells.
 constexpr Nanoseconds kMarkEvery = 50 * kMicrosecond;
+constexpr unsigned kMostDecisions = 8;  // a peer that changes the word for ever holds nobody up
 constexpr Nanoseconds kMeasureEvery = 1 * kMillisecond;
 // After a take-over the work of the tenant before may run still: durations tell of both.
 constexpr Nanoseconds kOverlap = 200 * kMicrosecond;
@@ -31,6 +32,7 @@ void read_others(GateState& state, const gate::Window& window, Nanoseconds now) 
   const auto slots = static_cast<unsigned>(state.line().gate[0].load(std::memory_order_relaxed));
   std::uint32_t in_flight = 0;
   Nanoseconds left = 0;
+  state.has_peers = false;
   for (unsigned slot = 0; slot < slots && slot < ledger.slots(); ++slot) {
     if (slot == tenant().slot()) continue;
     const wire::Cell& cell = ledger.cell(slot, state.gpu);
@@ -38,6 +40,7 @@ void read_others(GateState& state, const gate::Window& window, Nanoseconds now) 
     if (cell.demand.load(std::memory_order_relaxed) == 0 ||
         !gate::read_report(cell.demand, cell.gate, report))
       continue;
+    state.has_peers = true;
     in_flight += report.in_flight;
     left += report.work_left(now);
   }
@@ -47,6 +50,17 @@ void read_others(GateState& state, const gate::Window& window, Nanoseconds now) 
   std::uint64_t before = taken.load(std::memory_order_relaxed);
   if (before == window.number || !taken.compare_exchange_strong(before, window.number))
     state.tenant.free_kernel_taken(window.number);
+}
+
+// Processes of a lease that wait for the same work to end decide at the same moment, and must not
+// all launch: whoever finds that another one decided meanwhile looks again. Whoever dies here has
+// held nobody up. Under the lock. `turn`: read before the others' reports were.
+bool decides_first(GateState& state, std::uint64_t turn, bool free_kernel) {
+  std::atomic<std::uint64_t>& turns = state.line().gate[2];
+  publish(state);
+  if (!free_kernel) return turns.compare_exchange_strong(turn, turn + 1);
+  turns.fetch_add(1);  // nobody else may have it
+  return true;
 }
 
 // Whether the broker is gone: no sign of life for long, neither from it nor in this window.
@@ -136,7 +150,7 @@ bool Passage::begin() {
   const Nanoseconds began = monotonic_now();
   state->lock.lock();
   state->tenant.set_online(state->is_online());
-  for (;;) {
+  for (unsigned decided = 0;;) {
     const std::uint64_t seen = state->grant().window.load(std::memory_order_acquire);
     window_ = window_of(*state);
     Nanoseconds now = monotonic_now();
@@ -146,12 +160,21 @@ bool Passage::begin() {
       state->lock.lock();
       now = monotonic_now();
     }
+    const std::uint64_t turn = state->line().gate[2].load();
     read_others(*state, window_, now);
     const Nanoseconds unknown = state->tenant.options().unknown_kernel;
     const Nanoseconds assumed = work_.assumed_ns != 0 ? state->scaled(work_.assumed_ns) : unknown;
     estimate_ns_ = state->tenant.estimate(work_.key, assumed);
+    const bool free_kernel = state->tenant.has_free_kernel(window_);
     const TenantGate::Verdict said = state->tenant.may_launch(now, window_, estimate_ns_);
-    if (said.answer == TenantGate::Answer::kGo) break;
+    if (said.answer == TenantGate::Answer::kGo) {
+      if (!state->has_peers || !window_.limited || decided++ == kMostDecisions ||
+          decides_first(*state, turn, free_kernel))
+        break;
+      state->tenant.abandoned(estimate_ns_);
+      publish(*state);
+      continue;
+    }
     if (said.answer == TenantGate::Answer::kLimiter) {
       wait_in_limiter(*state, said.wait_ns);
       continue;
@@ -206,7 +229,7 @@ void Passage::end(CUresult result) {
       state->tenant.abandoned(estimate_ns_);
     } else {
       const Nanoseconds before = state->tenant.take_unmarked();
-      const bool first = state->tenant.in_flight() == 0;
+      const bool first = state->tenant.report().in_flight == 0;  // of this process
       news = state->tenant.launched(now, window_, work_.key, estimate_ns_ + before);
       // The device begins with it now, or when the tenant before is expected to be done.
       if (first) state->tenant.began(state->tenant.report().since);

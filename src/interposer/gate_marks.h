@@ -29,6 +29,8 @@ class Marks {
   static constexpr unsigned kStreams = 32;
 
   unsigned count() const { return count_; }
+  // Of the oldest mark; 0: there is none.
+  Nanoseconds first_estimate() const { return count_ == 0 ? 0 : marks_[0].estimate_ns; }
   // False: too many are outstanding; the launch stays unmarked.
   bool add(Mark mark);
   // The oldest mark of each stream, of `kStreams` streams at most: only these can be next.

@@ -72,7 +72,10 @@ gate::Window window_of(const GateState& state) {
 }
 
 void publish(GateState& state) {
-  gate::publish(state.tenant.report(), state.cell().demand, state.cell().gate);
+  state.tenant.head_is(state.marks.first_estimate());
+  gate::publish(
+      state.has_peers ? state.tenant.report_with_promises(monotonic_now()) : state.tenant.report(),
+      state.cell().demand, state.cell().gate);
 }
 
 void tell_broker(GateState& state) {

@@ -25,6 +25,7 @@ struct GateState : QuickGate {
   std::uint32_t unmarked = 0;  // launches since the last mark, beside a competitor
   Nanoseconds unmarked_estimate_ns = 0;
   Nanoseconds last_measured = 0;
+  bool has_peers = false;  // other processes of the lease use this gate
   bool drained_told = false;
   bool silence_told = false;
   Nanoseconds quick_seen = 0;  // work that went quickly, when looked at last

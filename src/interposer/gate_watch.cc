@@ -20,7 +20,9 @@ namespace {
 
 constexpr Nanoseconds kLeastSleep = 25 * kMicrosecond;
 constexpr Nanoseconds kMostSleepContended = 500 * kMicrosecond;
-constexpr unsigned kMostDoublings = 4;  // of the least sleep, while work is later than was foretold
+constexpr Nanoseconds kLeastSleepPrecise = 50 * kMicrosecond;
+constexpr Nanoseconds kLooksToTheEnd = 8;  // in each of them an eighth of what is left passes
+constexpr unsigned kMostDoublings = 3;  // of the least sleep, while work is later than was foretold
 constexpr Nanoseconds kLeastSleepAlone = 1 * kMillisecond;
 constexpr Nanoseconds kMostSleepAlone = 5 * kMillisecond;
 constexpr Nanoseconds kIdleSleep = 1 * kSecond;
@@ -68,16 +70,35 @@ bool has_news(GateState& state, const gate::Window& window, Nanoseconds now) {
   return news;
 }
 
+// Beside a competitor: until the work that ends next should have ended, and no longer than an
+// eighth of what is left where it matters when exactly all has: the turn passes on then, and the
+// broker foretells it from what was last seen, or the durations scatter. To look only where the end
+// of all was expected costs 3 to 10 % of the device.
+Nanoseconds contended_sleep(const GateState& state, const gate::Window& window, Nanoseconds now) {
+  const gate::TenantReport report = state.tenant.report();
+  const Nanoseconds left = state.tenant.work_left(now);
+  const bool ends =
+      !window.open || report.waiting > 0 || (window.limited && window.end - now < left + left / 4);
+  const Nanoseconds next = report.since + report.head_ns - now;
+  Nanoseconds sleep = next < left ? next : left;
+  if (ends || report.tail_deviation_ns > left / 4) {
+    const Nanoseconds fine = left / kLooksToTheEnd;
+    const Nanoseconds least = state.scaled(kLeastSleepPrecise);
+    const Nanoseconds most = fine > least ? fine : least;
+    if (sleep > most) sleep = most;
+  }
+  return between(state.scaled(kLeastSleep << state.looks_in_vain), sleep,
+                 state.scaled(kMostSleepContended));
+}
+
 // How long nothing is to be looked at. Under the lock.
 Nanoseconds sleep_after(const GateState& state, const gate::Window& window, Nanoseconds now) {
   const gate::TenantGate& tenant = state.tenant;
   const bool contended = window.limited || !window.open || state.is_online();
   if (state.marks.count() != 0 || state.unmarked != 0) {
-    const Nanoseconds left = tenant.work_left(now);
-    if (contended)
-      return between(state.scaled(kLeastSleep << state.looks_in_vain), left,
-                     state.scaled(kMostSleepContended));
-    return between(state.scaled(kLeastSleepAlone), left / 2, state.scaled(kMostSleepAlone));
+    if (contended) return contended_sleep(state, window, now);
+    return between(state.scaled(kLeastSleepAlone), tenant.work_left(now) / 2,
+                   state.scaled(kMostSleepAlone));
   }
   if (tenant.unmarked() != 0)
     return between(state.scaled(kLeastSleepAlone), tenant.unmarked(),
