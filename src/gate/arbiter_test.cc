@@ -92,6 +92,25 @@ TEST_F(Broker, OpensTheSuccessorWhenTheHoldersWorkIsAboutToEnd) {
   EXPECT_EQ(arbiter.window(b).start, end);
 }
 
+TEST_F(Broker, LooksAgainWhereTheHolderMayBeDoneSoonerThanItTold) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  reports[b].lead_ns = 80 * kUs;
+  wait_at_gate(a);
+  step();
+  launch(a, 1 * kMs);
+  reports[a].in_flight = 10;
+  reports[a].head_ns = 100 * kUs;
+  wait_at_gate(b);
+  step();
+  reports[a].waiting = 1;    // it has no room left, so its turn ends with its work
+  step_at(now + 500 * kUs);  // 100 us of the 500 that are gone are believed
+  EXPECT_EQ(next, now + 50 * kUs + (500 - 50 - 80) * kUs);
+  step_at(next);
+  EXPECT_EQ(next, now + 50 * kUs);  // it may be over at any time
+  EXPECT_FALSE(is_open(b));
+}
+
 TEST_F(Broker, LetsTheHolderDrainWhereItsEndIsUncertain) {
   const std::size_t a = add(50);
   const std::size_t b = add(50);

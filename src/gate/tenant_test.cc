@@ -66,6 +66,34 @@ TEST_F(Tenant, BesideACompetitorQueuesSixHundredMicroseconds) {
   EXPECT_EQ(asked(50 * kUs, until(10 * kMs), 50 * kUs), Answer::kGo);
 }
 
+TEST_F(Tenant, BelievesOfTheTimeGoneAsMuchAsTheHeadTakes) {
+  gate->launched(0, until(100 * kMs), kernel, 5 * kMs);
+  launch(0, until(100 * kMs), 9, 50 * kUs);
+  EXPECT_EQ(gate->work_left(3 * kMs),
+            5450 * kUs - 545 * kUs);  // the mean: which is first is unknown
+  gate->head_is(5 * kMs);
+  EXPECT_EQ(gate->work_left(3 * kMs), 2450 * kUs);
+  EXPECT_EQ(gate->work_left(9 * kMs), 450 * kUs);  // a late head melts nothing else away
+}
+
+TEST_F(Tenant, TellsItsPeersWhatItIsAboutToLaunch) {
+  EXPECT_EQ(gate->may_launch(3 * kMs, until(100 * kMs), 5 * kMs).answer, Answer::kGo);
+  EXPECT_EQ(gate->report().in_flight, 0u);
+  const TenantReport told = gate->report_with_promises(3 * kMs);
+  EXPECT_EQ(told.in_flight, 1u);
+  EXPECT_EQ(told.work_left(4 * kMs), 4 * kMs);
+  gate->abandoned(5 * kMs);
+  EXPECT_EQ(gate->report_with_promises(3 * kMs), gate->report());
+}
+
+TEST_F(Tenant, HasOneFreeKernelInALimitedWindow) {
+  EXPECT_FALSE(gate->has_free_kernel(alone()));
+  EXPECT_TRUE(gate->has_free_kernel(until(10 * kMs, 4)));
+  use_window(until(10 * kMs, 4));
+  EXPECT_FALSE(gate->has_free_kernel(until(10 * kMs, 4)));
+  EXPECT_TRUE(gate->has_free_kernel(until(10 * kMs, 5)));
+}
+
 TEST_F(Tenant, QueuesLessWhileAnOnlineLeaseExists) {
   Window window = until(10 * kMs);
   window.beside_online = true;

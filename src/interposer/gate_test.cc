@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <future>
 #include <map>
+#include <thread>
 
 #include "interposer/testing/gated_share.h"
 
@@ -263,6 +265,50 @@ TEST(Gate, WhatOtherProcessesHaveInFlightCounts) {
   EXPECT_TRUE(waits(launched));  // the limiter: a second process may not double what is queued
   gate::publish(gate::TenantReport{}, other.demand, other.gate);
   EXPECT_EQ(launched.get(), CUDA_SUCCESS);
+}
+
+TEST(Gate, WorkBesideAPeersCountsItsOwnTime) {
+  GatedShare share;
+  share.begin();
+  share.fake.work_ends = false;
+  wire::Cell& other = share.lease.view.cell(9, 0);
+  share.lease.view.gpu(0).gate[0] = 10;
+  gate::publish(
+      gate::TenantReport{
+          .since = monotonic_now(), .in_flight = 1, .outstanding_ns = 1, .head_ns = 1},
+      other.demand, other.gate);
+  share.open_for(10 * kSecond, 1);
+  ASSERT_EQ(launch(), CUDA_SUCCESS);
+  EXPECT_NE(share.report().busy_since, 0);
+}
+
+TEST(Gate, EachDecisionBesidePeersIsCounted) {
+  GatedShare share;
+  share.begin();
+  share.lease.view.gpu(0).gate[0] = 10;
+  wire::Cell& other = share.lease.view.cell(9, 0);
+  gate::publish(gate::TenantReport{}, other.demand, other.gate);
+  share.open_for(10 * kSecond, 1);
+  ASSERT_EQ(launch(), CUDA_SUCCESS);
+  EXPECT_EQ(share.lease.view.gpu(0).gate[2], 1u);
+}
+
+TEST(Gate, APeerThatDecidesForEverHoldsNobodyUp) {
+  GatedShare share;
+  const CUcontext context = share.begin();
+  share.lease.view.gpu(0).gate[0] = 10;
+  share.lease.view.gpu(0).gate[1] = 1;
+  wire::Cell& other = share.lease.view.cell(9, 0);
+  gate::publish(gate::TenantReport{}, other.demand, other.gate);
+  share.open_for(10 * kSecond, 1);
+  std::atomic<bool> stop{false};
+  std::thread peer([&] {
+    while (!stop) share.lease.view.gpu(0).gate[2].fetch_add(1);
+  });
+  auto launched = launch_elsewhere(context);
+  EXPECT_EQ(launched.get(), CUDA_SUCCESS);
+  stop = true;
+  peer.join();
 }
 
 TEST(Gate, AForkedChildStartsAnew) {
