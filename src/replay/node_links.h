@@ -1,7 +1,6 @@
 // NodeLinks: what jobs on one node send over its wires, for nodes of one link shape.
 //
-// Rings are the best there are of the GPUs a job got. Out of the node each GPU goes by the NIC
-// nearest to it - its rail; several GPUs of a job behind one NIC send their sum over it once.
+// Rings are the best there are of the GPUs a job got; out of the node they go by their rails.
 //
 // Not thread-safe: it remembers rings. Rates are MB/s (10^6 bytes a second).
 #pragma once
@@ -9,12 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include "common/result.h"
 #include "model/gpu_set.h"
 #include "model/topology.h"
 #include "topology/collective.h"
+#include "topology/rails.h"
 #include "topology/shape.h"
 
 namespace aliquot::replay {
@@ -28,10 +27,10 @@ class NodeLinks {
   // An all-reduce among the set's GPUs; of fewer than two it uses nothing.
   const topology::Traffic& ring(model::GpuSet set);
 
-  // The NICs that the set goes out by, ascending; none where the node has no NIC.
-  std::vector<std::size_t> rails(model::GpuSet set) const;
+  // The NICs that the set goes out by; none where the node has no NIC.
+  topology::RailSet rails(model::GpuSet set) const { return rails_.of(set); }
   // The same rate in and out over each of those rails.
-  topology::Traffic over_rails(model::GpuSet set) const;
+  topology::Traffic over_rails(model::GpuSet set) const { return rails_.traffic(fabric_, set); }
 
   // From the host's memory (or a drive behind it) into one GPU.
   topology::Traffic into(std::size_t gpu) const { return fabric_.from_memory(gpu); }
@@ -44,9 +43,7 @@ class NodeLinks {
 
   topology::Shape shape_;
   topology::Fabric fabric_;
-  std::size_t gpus_;
-  std::vector<std::size_t> rail_of_;  // by GPU, a device number; kNoRail without NICs
-  static constexpr std::size_t kNoRail = ~std::size_t{0};
+  topology::Rails rails_;
   bool all_equal_ = true;
   std::unordered_map<std::uint32_t, topology::Traffic> rings_;
 };

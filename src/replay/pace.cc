@@ -1,6 +1,7 @@
 #include "replay/pace.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -79,6 +80,16 @@ Pace::Part Pace::part_of(const Job& job, const model::Placement& placement) cons
   return part;
 }
 
+std::vector<Pace::Spot> Pace::spots_of(const std::vector<Part>& parts) {
+  std::vector<Spot> spots;
+  for (const Part& part : parts) {
+    auto spot = std::ranges::find(spots, part.node, &Spot::node);
+    if (spot == spots.end()) spot = spots.insert(spot, {part.node, {}, {}});
+    spot->gpus = spot->gpus | part.gpus;
+  }
+  return spots;
+}
+
 double Pace::used_milli(std::size_t id) const {
   const Running& running = running_.at(id);
   const Part& part = running.parts.front();
@@ -106,6 +117,7 @@ void Pace::start(std::size_t id, std::span<const model::Placement> placements,
     running.parts.push_back(part_of(job, placement));
     gpus += running.parts.back().gpus.size();
   }
+  running.spots = spots_of(running.parts);
   if (gpus > 1)
     running.hop_mb = 2.0 * (gpus - 1) / gpus * static_cast<double>(job.work.all_reduce_mb_s);
   if (model_ == TimeModel::kModelled) note_means(id, running);
@@ -165,8 +177,8 @@ double Pace::rate(std::size_t id, std::size_t node, const Traffic& mine, Company
   if (company == Company::kAsNow)
     for (const std::size_t other : on_node_[node])
       if (other != id)
-        for (const Part& part : running_.at(other).parts)
-          if (part.node == node) all.insert(all.end(), part.mean.begin(), part.mean.end());
+        for (const Spot& spot : running_.at(other).spots)
+          if (spot.node == node) all.insert(all.end(), spot.mean.begin(), spot.mean.end());
   return topology::fair_rates(links(node)->fabric().wires(), all)[0];
 }
 
@@ -181,35 +193,32 @@ double Pace::reading_s(const Job& job, std::size_t id, const Part& part, Company
 
 double Pace::hop_mb_s(std::size_t id, const Running& running, Company company) {
   double slowest = kUnbounded;
-  const std::size_t pods = running.parts.size();
-  for (std::size_t i = 0; i < pods; ++i) {
-    const Part& part = running.parts[i];
-    NodeLinks* const node = links(part.node);
-    if (node != nullptr && part.gpus.size() > 1)
-      slowest = std::min(slowest, rate(id, part.node, node->ring(part.gpus), company));
-    const Part& next = running.parts[(i + 1) % pods];
-    if (next.node != part.node) slowest = std::min(slowest, network_mb_s(id, part, next, company));
+  const std::size_t spots = running.spots.size();
+  for (std::size_t i = 0; i < spots; ++i) {
+    const Spot& spot = running.spots[i];
+    NodeLinks* const node = links(spot.node);
+    if (node != nullptr && spot.gpus.size() > 1)
+      slowest = std::min(slowest, rate(id, spot.node, node->ring(spot.gpus), company));
+    if (spots > 1)
+      slowest = std::min(slowest, network_mb_s(id, spot, running.spots[(i + 1) % spots], company));
   }
   return slowest;
 }
 
-// From a pod to the next one: the rails both have, at full rate, and the others over the spine.
-double Pace::network_mb_s(std::size_t id, const Part& one, const Part& next, Company company) {
+// From a node to the next one: the rails both have, at full rate, and the others over the spine.
+double Pace::network_mb_s(std::size_t id, const Spot& one, const Spot& next, Company company) {
   NodeLinks* const from = links(one.node);
   NodeLinks* const to = links(next.node);
   if (from == nullptr || to == nullptr) return kUnknownNicMbS;
-  const std::vector<std::size_t> here = from->rails(one.gpus);
-  const std::vector<std::size_t> there = to->rails(next.gpus);
-  if (here.empty() || there.empty()) return kUnknownNicMbS;
+  const topology::RailSet here = from->rails(one.gpus);
+  const topology::RailSet there = to->rails(next.gpus);
+  if (here == 0 || there == 0) return kUnknownNicMbS;
   const double a_rail = std::min(rate(id, one.node, from->over_rails(one.gpus), company),
                                  rate(id, next.node, to->over_rails(next.gpus), company));
-  const std::size_t both = std::min(here.size(), there.size());
-  const bool one_leaf = cluster_.nodes[one.node].domains == cluster_.nodes[next.node].domains;
-  std::size_t common = 0;
-  if (one_leaf && cluster_.nodes[one.node].topology == cluster_.nodes[next.node].topology)
-    for (const std::size_t rail : here)
-      common += std::ranges::find(there, rail) != there.end() ? 1 : 0;
-  return a_rail * (static_cast<double>(common) + kSpineShare * static_cast<double>(both - common));
+  const model::NodeSpec& a = cluster_.nodes[one.node];
+  const model::NodeSpec& b = cluster_.nodes[next.node];
+  const bool one_leaf = a.domains == b.domains && a.topology == b.topology;
+  return a_rail * topology::rails_worth(here, there, one_leaf);
 }
 
 // What others will count this job for: the rates that it has in the mean when it is alone.
@@ -217,21 +226,23 @@ void Pace::note_means(std::size_t id, Running& running) {
   const Job& job = trace_.jobs[id];
   if (running.hop_mb == 0 && job.work.read_mb_s == 0) return;
   const double alone = seconds(id, running, Company::kAlone);
-  const auto bounded = [&](Traffic traffic, double mb, Part& part) {
+  const auto bounded = [&](Traffic traffic, double mb, Spot& spot) {
     traffic.most_mb_s = std::min(traffic.most_mb_s, mb / alone);
-    if (!traffic.uses.empty()) part.mean.push_back(std::move(traffic));
+    if (!traffic.uses.empty()) spot.mean.push_back(std::move(traffic));
   };
-  for (Part& part : running.parts) {
-    NodeLinks* const node = links(part.node);
+  for (Spot& spot : running.spots) {
+    NodeLinks* const node = links(spot.node);
     if (node == nullptr) continue;
-    if (running.hop_mb > 0 && part.gpus.size() > 1)
-      bounded(node->ring(part.gpus), running.hop_mb, part);
-    const std::size_t rails = node->rails(part.gpus).size();
-    if (running.hop_mb > 0 && running.parts.size() > 1 && rails > 0)
-      bounded(node->over_rails(part.gpus), running.hop_mb / static_cast<double>(rails), part);
-    if (job.work.read_mb_s > 0)
-      for (const unsigned gpu : part.gpus)
-        bounded(node->into(gpu), static_cast<double>(job.work.read_mb_s), part);
+    if (running.hop_mb > 0 && spot.gpus.size() > 1)
+      bounded(node->ring(spot.gpus), running.hop_mb, spot);
+    const int rails = std::popcount(node->rails(spot.gpus));
+    if (running.hop_mb > 0 && running.spots.size() > 1 && rails > 0)
+      bounded(node->over_rails(spot.gpus), running.hop_mb / rails, spot);
+    if (job.work.read_mb_s == 0) continue;
+    for (const Part& part : running.parts)
+      if (part.node == spot.node)
+        for (const unsigned gpu : part.gpus)
+          bounded(node->into(gpu), static_cast<double>(job.work.read_mb_s), spot);
   }
 }
 

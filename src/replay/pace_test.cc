@@ -170,6 +170,25 @@ TEST_F(PaceOfJobs, LeavesANodeByRails) {
   EXPECT_DOUBLE_EQ(pace().speed(far), 1 / 3.0);
 }
 
+TEST_F(PaceOfJobs, PutsAllPodsOnANodeIntoOneRing) {
+  use(dgx1_v100(), 1);
+  const Work work{0, 10'000, 0, ""};
+  const std::size_t two_links = job(work);
+  const std::size_t no_link = job(work);
+  start(two_links, {on(0, {0}), on(0, {3})});
+  EXPECT_DOUBLE_EQ(pace().speed(two_links), 1 / 1.2);
+  start(no_link, {on(0, {1}), on(0, {4})});
+  EXPECT_DOUBLE_EQ(pace().speed(no_link), 1 / (1 + 10.0 / 6));
+}
+
+TEST_F(PaceOfJobs, LeavesANodeByTheRailsOfAllItsPodsThere) {
+  use(test::railed(4), 2);
+  // Four GPUs: 1.5 times the bytes, over two rails of 12 GB/s.
+  const std::size_t four = job({0, 16'000, 0, ""});
+  start(four, {on(0, {0}), on(0, {1}), on(1, {0}), on(1, {1})});
+  EXPECT_DOUBLE_EQ(pace().speed(four), 0.5);
+}
+
 TEST(PaceAsListed, TakesASecondForASecondWhateverHappens) {
   Cluster cluster;
   cluster.nodes.resize(1);

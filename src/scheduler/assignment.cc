@@ -25,7 +25,6 @@ class Search {
     if (std::popcount(fitting) < ask.count) return false;
     const Choice choice = policy_.choose({shape_, state}, demand_, ask, fitting);
     if (choice.gpus == 0) return false;  // none tied as asked
-    if (choice.gpus == 0) return false;  // none tied as asked
     if (serve_on(state, at, choice.gpus, choice.score)) return true;
     if (ask.count > 1)  // other sets of many are not searched, but for the roomiest
       return serve_on(state, at, roomiest(state, fitting, ask.count), 0);

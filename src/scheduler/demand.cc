@@ -126,6 +126,8 @@ std::size_t hash_of(const Demand& d) {
   for (const std::string& name : d.gpu_models) mix(seed, std::hash<std::string>()(name));
   mix(seed, static_cast<std::size_t>(d.max_latency_us));
   mix(seed, static_cast<std::size_t>(d.floor.memory_bytes));
+  mix(seed, static_cast<std::size_t>(d.over_nodes));
+  mix(seed, static_cast<std::size_t>(d.peer_rails));
   return seed;
 }
 

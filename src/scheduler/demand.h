@@ -37,6 +37,10 @@ struct Demand {
   model::GpuFloor floor;
   model::LinkNeed links = model::LinkNeed::kAny;
   int max_latency_us = 0;
+  // Of a gang that lies on several nodes (gang_nodes.h): it sends out of the node, and the part of
+  // it placed before goes by these NICs; 0 where none was.
+  bool over_nodes = false;
+  std::uint64_t peer_rails = 0;
   bool operator==(const Demand&) const = default;
 
   DemandKind kind() const;

@@ -4,13 +4,10 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/gang_nodes.h"
+
 namespace aliquot::scheduler {
 namespace {
-
-struct Unit {
-  ClassId demand;
-  std::size_t member;  // position among all units, in the order of the gang
-};
 
 class Search {
  public:
@@ -27,11 +24,13 @@ class Search {
 
   // Hardest first; the gang's order among equals.
   void sort() {
-    std::stable_sort(units_.begin(), units_.end(), [&](const Unit& a, const Unit& b) {
+    std::stable_sort(units_.begin(), units_.end(), [&](const GangUnit& a, const GangUnit& b) {
       const Demand& left = scheduler_.demand(a.demand);
       const Demand& right = scheduler_.demand(b.demand);
       return std::tuple(left.gpus(), left.cpu_milli) > std::tuple(right.gpus(), right.cpu_milli);
     });
+    gathers_ = units_.size() > 1 && scheduler_.policy().arranges_gangs() &&
+               is_gatherable(scheduler_, units_);
   }
 
   // The domains of a level that might hold the gang, fullest first.
@@ -48,26 +47,30 @@ class Search {
   }
 
   bool place_in(std::size_t domain) {
-    std::vector<std::vector<NodeId>> order = sub_domains(domain);
+    const std::vector<std::vector<NodeId>> order = sub_domains(domain);
     std::vector<Decision> placed(units_.size());
     std::size_t done = 0;
-    for (; done < units_.size(); ++done) {
-      Decision d;
-      for (const std::vector<NodeId>& nodes : order) {
-        d = scheduler_.place(units_[done].demand, nodes);
-        if (d.outcome == Outcome::kPlaced) break;
-      }
-      if (d.outcome != Outcome::kPlaced) break;
-      placed[units_[done].member] = std::move(d);
-    }
-    if (done == units_.size()) {
-      decisions_ = std::move(placed);
-      return true;
-    }
-    failed_ = units_[done].demand;
-    for (const Decision& d : placed)
-      if (d.reservation != 0) (void)scheduler_.snapshot().release(d.reservation);
-    return false;
+    if (gathers_)
+      for (const std::vector<NodeId>& nodes : order)
+        done = gather(scheduler_, units_, done, nodes, placed);
+    return place_rest(order, done, std::move(placed));
+  }
+
+  // On one node in any domain of the level. The lowest domain of the node, or none.
+  std::optional<std::size_t> place_on_one_node(std::size_t level) {
+    if (!gathers_) return std::nullopt;
+    std::vector<NodeId> nodes;
+    for (const std::size_t domain : tree_.at_level(level))
+      for (const NodeId node : usable(domain)) nodes.push_back(node);
+    std::vector<Decision> placed(units_.size());
+    const std::size_t done = gather_on_one(scheduler_, units_, nodes, placed);
+    if (done == 0) return std::nullopt;
+    const auto node = static_cast<NodeId>(placed[units_.front().member].placement.node);
+    if (!place_rest({{node}}, done, std::move(placed))) return std::nullopt;
+    std::size_t domain = DomainTree::kRoot;  // children come after their parents
+    for (std::size_t d = 0; d < tree_.domains().size(); ++d)
+      if (std::ranges::binary_search(tree_.domains()[d].hosts, node)) domain = d;
+    return domain;
   }
 
   std::vector<Decision> decisions() && { return std::move(decisions_); }
@@ -78,7 +81,7 @@ class Search {
 
   // Whether some domain of this level has GPUs for it when empty, and each member fits somewhere.
   bool ever(std::size_t level) const {
-    for (const Unit& unit : units_)
+    for (const GangUnit& unit : units_)
       if (scheduler_.explain(unit.demand).outcome == Outcome::kNever) return false;
     const auto domains = tree_.at_level(level);
     return std::any_of(domains.begin(), domains.end(), [&](std::size_t d) {
@@ -90,12 +93,35 @@ class Search {
   }
 
  private:
+  // The units behind the first `done`, each by itself.
+  bool place_rest(const std::vector<std::vector<NodeId>>& order, std::size_t done,
+                  std::vector<Decision> placed) {
+    for (; done < units_.size(); ++done) {
+      Decision d;
+      for (const std::vector<NodeId>& nodes : order) {
+        d = scheduler_.place(units_[done].demand, nodes);
+        if (d.outcome == Outcome::kPlaced) break;
+      }
+      if (d.outcome != Outcome::kPlaced) break;
+      placed[units_[done].member] = std::move(d);
+    }
+    if (done == units_.size()) {
+      if (gathers_) arrange(scheduler_, placed);
+      decisions_ = std::move(placed);
+      return true;
+    }
+    failed_ = units_[done].demand;
+    for (const Decision& d : placed)
+      if (d.reservation != 0) (void)scheduler_.snapshot().release(d.reservation);
+    return false;
+  }
+
   bool may_use(NodeId node) const { return allowed_ == nullptr || (*allowed_)[node]; }
 
   // GPUs that nobody may share, so that no sum of shares hides them.
   std::int64_t whole_gpus() const {
     std::int64_t sum = 0;
-    for (const Unit& unit : units_)
+    for (const GangUnit& unit : units_)
       for (const Ask& ask : scheduler_.demand(unit.demand).asks)
         sum += ask.kind == model::GpuKind::kWhole ? ask.count : 0;
     return sum;
@@ -138,10 +164,11 @@ class Search {
   Scheduler& scheduler_;
   const DomainTree& tree_;
   const std::vector<bool>* allowed_;
-  std::vector<Unit> units_;
+  std::vector<GangUnit> units_;
   std::vector<Decision> decisions_;
   std::optional<ClassId> failed_;
   std::int64_t gpus_ = 0;
+  bool gathers_ = false;
 };
 
 }  // namespace
@@ -167,6 +194,8 @@ Result<GangDecision> place_gang(Scheduler& scheduler, const DomainTree& tree, co
   const std::size_t widest = gang.required_level ? tree.deepest() : 0;
   const std::size_t start =
       std::max(top, std::min(tree.deepest(), gang.preferred_level.value_or(widest)));
+  if (const auto domain = search.place_on_one_node(top))
+    return GangDecision{Outcome::kPlaced, std::move(search).decisions(), *domain, {}};
   for (std::size_t level = start + 1; level-- > top;) {
     for (const std::size_t domain : search.candidates(level)) {
       if (!search.place_in(domain)) continue;

@@ -2,8 +2,9 @@
 //
 // A gang goes into the lowest domain that holds all of it, and of several into the fullest; inside,
 // it begins in the sub-domain with most room, so that it touches few. A gang that asks no level
-// fills holes anywhere. Two gangs can never hold half of what the other needs: each is one
-// transaction.
+// fills holes anywhere. Where the policy minds links between nodes it touches few nodes, one if
+// that can be, and has its GPUs chosen together (gang_nodes.h). Two gangs can never hold half of
+// what the other needs: each is one transaction.
 //
 // The scheduler's loop only.
 #pragma once

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "scheduler/demand.h"
 #include "scheduler/node_state.h"
@@ -29,6 +31,13 @@ struct Choice {
   Score score = 0;
   GpuMask gpus = 0;     // positions in the view, as many as asked; none: not tied as asked
   Score when_rare = 0;  // taken off the score in full for the last node in this state (rare())
+};
+
+// The GPUs of a gang on one node, all of them whole.
+struct GangSpot {
+  NodeView view;
+  GpuMask may = 0;        // idle, or held by the gang
+  std::vector<int> gpus;  // held by it
 };
 
 enum class Selection : std::uint8_t {
@@ -53,6 +62,14 @@ class Policy {
   // slices itself and this is not called. `demand` is the request that the ask belongs to.
   virtual Choice choose(const NodeView& view, const Demand& demand, const Ask& ask,
                         GpuMask fitting) = 0;
+  // Whether gangs of whole GPUs should touch few nodes, and their GPUs be arranged in the end.
+  virtual bool arranges_gangs() const { return false; }
+  // Puts, for all spots together, others of `may` in the place of `gpus`, as many as there were;
+  // those that talk most stand side by side.
+  virtual void arrange(std::span<GangSpot> /*gang*/) {}
+  // The NICs by which these GPUs leave the node, bit i for NIC i; 0 where the policy does not mind.
+  virtual std::uint64_t rails(const NodeShape& /*shape*/, GpuMask /*gpus*/) const { return 0; }
+
   // For a demand without GPUs.
   virtual Choice choose_without_gpus(const NodeView& view, const Demand& demand) = 0;
 };

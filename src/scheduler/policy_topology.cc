@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler/policy_parts.h"
+#include "scheduler/policy_topology_gang.h"
 #include "topology/best_table.h"
 
 namespace aliquot::scheduler {
@@ -24,7 +25,8 @@ class Topology final : public Policy {
   explicit Topology(const std::map<std::string, model::NodeTopology>& shapes) {
     // A shape that cannot be searched is as good as unknown.
     for (const auto& [name, node] : shapes)
-      if (auto table = tables_.table_for(node)) by_name_.emplace(name, *std::move(table));
+      if (auto table = tables_.table_for(node))
+        by_name_.emplace(name, Links{*table, std::make_unique<GangLinks>(node, *table)});
   }
 
   std::string_view name() const override { return "topology"; }
@@ -34,7 +36,8 @@ class Topology final : public Policy {
 
   Choice choose(const NodeView& view, const Demand& demand, const Ask& ask,
                 GpuMask fitting) override {
-    const BestTable* table = table_of(view);
+    const BestTable* table = table_of(view.shape);
+    if (demand.over_nodes && table != nullptr) return over_nodes(view, demand, ask, fitting);
     if (ask.count > 1 && demand.links != LinkNeed::kAny)
       return table == nullptr ? Choice{} : tied(*table, view, demand, ask, fitting);
     if (ask.kind == GpuKind::kShare) return shared(table, view, demand, ask, fitting);
@@ -43,16 +46,54 @@ class Topology final : public Policy {
     return scored(table, view, demand, ask, table->best(GpuSet::from_bits(fitting), count).bits());
   }
 
+  bool arranges_gangs() const override { return true; }
+
+  void arrange(std::span<GangSpot> gang) override {
+    std::vector<GangLinks*> links;
+    for (const GangSpot& spot : gang) {
+      const Links* const known = links_of(spot.view.shape);
+      links.push_back(known == nullptr ? nullptr : known->of_gangs.get());
+    }
+    arrange_gang(gang, links);
+  }
+
+  std::uint64_t rails(const NodeShape& shape, GpuMask gpus) const override {
+    const Links* const links = links_of(shape);
+    return links == nullptr ? 0 : links->of_gangs->rails().of(GpuSet::from_bits(gpus));
+  }
+
   Choice choose_without_gpus(const NodeView& view, const Demand& demand) override {
     return {fullness(view, demand, nullptr), 0, 0};
   }
 
  private:
-  const BestTable* table_of(const NodeView& view) const {
-    const auto found = by_name_.find(view.shape.topology);
+  struct Links {
+    std::shared_ptr<const BestTable> table;  // tables_ gives one to all nodes of equal shape
+    std::unique_ptr<GangLinks> of_gangs;
+  };
+
+  const Links* links_of(const NodeShape& shape) const {
+    const auto found = by_name_.find(shape.topology);
     if (found == by_name_.end()) return nullptr;
-    const bool same = found->second->shape().size() == static_cast<unsigned>(view.shape.gpu_count);
-    return same ? found->second.get() : nullptr;
+    const unsigned known = found->second.table->shape().size();
+    return known == static_cast<unsigned>(shape.gpu_count) ? &found->second : nullptr;
+  }
+  const BestTable* table_of(const NodeShape& shape) const {
+    const Links* const links = links_of(shape);
+    return links == nullptr ? nullptr : links->table.get();
+  }
+
+  // The best way out of the node first, the one that fewest others use, then the fullest node.
+  Choice over_nodes(const NodeView& view, const Demand& demand, const Ask& ask, GpuMask fitting) {
+    const auto ways =
+        links_of(view.shape)
+            ->of_gangs->ways(GpuSet::from_bits(fitting), static_cast<unsigned>(ask.count));
+    const GangLinks::Way& way = best_way(ways, demand.peer_rails);
+    const auto mb_s = std::min(way.mb_s(demand.peer_rails), kMostRing * 1'000.0);
+    const auto half_gb_s = static_cast<Score>(mb_s / 500);
+    return {(half_gb_s << 15) + ((model::kMaxGpusPerNode - way.shared) << 10) +
+                fullness(view, demand, &ask),
+            way.gpus.bits(), 0};
   }
 
   // The widest ring first, then the fullest node.
@@ -91,8 +132,7 @@ class Topology final : public Policy {
   }
 
   topology::ShapeTables tables_;
-  // Shared with tables_, which gives one table to all nodes of equal shape.
-  std::unordered_map<std::string, std::shared_ptr<const BestTable>> by_name_;
+  std::unordered_map<std::string, Links> by_name_;
 };
 
 }  // namespace

@@ -3,6 +3,9 @@
 // names, so that cliques and linked pairs stay whole for others. One GPU takes the one whose loss
 // harms least; shares go to GPUs that are shared already.
 //
+// A gang that cannot lie on one node touches few, and its GPUs are chosen by their way out through
+// the NICs (policy_topology_gang.h).
+//
 // Nodes name their link shape (NodeSpec::topology). Where that is unknown all pairs count as equal,
 // and a demand for links is refused.
 //

@@ -9,6 +9,7 @@
 
 #include "scheduler/gang.h"
 #include "scheduler/test_cluster.h"
+#include "support/topologies.h"
 
 namespace aliquot::scheduler {
 namespace {
@@ -58,6 +59,7 @@ std::vector<model::NodeSpec> cluster() {
     model::NodeSpec n = test::node("n" + std::to_string(i), i % 3 == 0 ? 8 : i % 3 == 1 ? 4 : 2);
     n.max_pods = 20;
     n.domains = {"s" + std::to_string(i / 12), "r" + std::to_string(i / 4)};
+    if (n.gpu_count == 8) n.topology = "two-nics";
     if (i % 5 == 4) n.overcommit = {150, 200};
     if (i % 7 == 6) {
       n.mig_gpus = 1;
@@ -145,6 +147,7 @@ class Operations {
     in.workload =
         workload_of({{4'000, 500, 1, {}, 5}, {4'000, 1'000, 2, {}, 2}, {1'000, 0, 0, {}, 2}});
     in.seed = 3;
+    in.topologies["two-nics"] = aliquot::test::two_nics();
     return in;
   }
 

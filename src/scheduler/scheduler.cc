@@ -17,14 +17,18 @@ Scheduler::Scheduler(std::vector<model::NodeSpec> nodes, std::unique_ptr<Policy>
       most_remembered_(most_remembered) {}
 
 Result<ClassId> Scheduler::classify(const model::Request& request) {
-  Result<Demand> demand = demand_of(request);
+  const Result<Demand> demand = demand_of(request);
   if (!demand) return demand.error();
-  const std::size_t hash = hash_of(*demand);
+  return class_of(*demand);
+}
+
+ClassId Scheduler::class_of(const Demand& demand) {
+  const std::size_t hash = hash_of(demand);
   const auto [from, to] = by_hash_.equal_range(hash);
   for (auto it = from; it != to; ++it)
-    if (classes_[it->second].demand == *demand) return it->second;
+    if (classes_[it->second].demand == demand) return it->second;
   const auto id = static_cast<ClassId>(classes_.size());
-  classes_.emplace_back().demand = *std::move(demand);
+  classes_.emplace_back().demand = demand;
   by_hash_.emplace(hash, id);
   return id;
 }

@@ -69,6 +69,7 @@ class Scheduler {
 
   // Requests of equal demand have one class. Valid for the scheduler's life.
   Result<ClassId> classify(const model::Request& request);
+  ClassId class_of(const Demand& demand);  // of one made from demands of requests
   const Demand& demand(ClassId id) const { return classes_[id].demand; }
 
   // Looks at every node; for people, not for the fast path.
@@ -78,6 +79,7 @@ class Scheduler {
   Snapshot& snapshot() { return snapshot_; }
   const Snapshot& snapshot() const { return snapshot_; }
   const Policy& policy() const { return *policy_; }
+  Policy& policy() { return *policy_; }
   std::size_t remembered() const { return remembered_; }  // scores, or room for them
 
  private:

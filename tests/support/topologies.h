@@ -86,6 +86,28 @@ inline model::NodeTopology railed(unsigned gpus) {
   return node;
 }
 
+// Eight GPUs behind NVSwitch with two NICs, one a socket, each below the root port of two GPUs.
+inline model::NodeTopology two_nics() {
+  using model::LinkKind;
+  std::vector<model::Device> gpus(8);
+  std::vector<model::Device> nics(2);
+  for (std::size_t i = 0; i < 8; ++i) gpus[i].numa = static_cast<int>(i / 4);
+  for (std::size_t i = 0; i < 2; ++i) nics[i].numa = static_cast<int>(i);
+  model::NodeTopology node(gpus, nics);
+  for (std::size_t a = 0; a < 8; ++a) {
+    for (std::size_t b = 0; b < a; ++b) node.set_link(a, b, model::nvlink(12));
+    for (std::size_t nic = 0; nic < 2; ++nic) {
+      const LinkKind kind = a / 4 != nic ? LinkKind::kSys
+                            : a % 4 < 2  ? LinkKind::kPxb
+                                         : LinkKind::kNode;
+      node.set_link(a, 8 + nic, model::path_link(kind));
+    }
+  }
+  node.set_link(8, 9, model::path_link(LinkKind::kSys));
+  model::mark_nvswitch(node);
+  return node;
+}
+
 // The 4-ring 0-1-3-2 of 300s with weak diagonals 0-3 and 1-2.
 inline model::NodeTopology four_ring() {
   model::NodeTopology node(std::vector<model::Device>(4), {});
