@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <thread>
 #include <vector>
@@ -181,9 +182,7 @@ int run(const Options& options) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int measured(int argc, char** argv) {
   Options options;
   CLI::App app("The FGD inflation grid (simulated placements of the openb traces)");
   app.add_option("data", options.data, "folder with traces/openb and fgd_published.csv");
@@ -211,4 +210,15 @@ int main(int argc, char** argv) {
   if (options.data.empty())
     if (const auto found = aliquot::test::shared_data()) options.data = found->string();
   return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return measured(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <deque>
+#include <exception>
 #include <fstream>
 #include <random>
 #include <string>
@@ -172,9 +173,7 @@ void scale(std::size_t nodes, const char* policy, const std::string& name) {
   print(name, f);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int measured(int argc, char** argv) {
   std::string traces;
   CLI::App app("Placements a second");
   app.add_option("--traces", traces, "folder of the openb CSVs");
@@ -189,4 +188,15 @@ int main(int argc, char** argv) {
   scale(100'000, "binpack", "binpack_100000");
   std::printf(", \"resident_100000_mib\": %.0f}\n", resident_mib());
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return measured(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
 }

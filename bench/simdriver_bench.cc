@@ -134,7 +134,11 @@ double pair_ns() {
 
 int main() {
   char state[] = "/tmp/aliquot-bench-XXXXXX";
-  setenv("ALIQUOT_STATE_DIR", mkdtemp(state), 1);
+  if (mkdtemp(state) == nullptr) {
+    std::perror("a state directory in /tmp");
+    return 1;
+  }
+  setenv("ALIQUOT_STATE_DIR", state, 1);
   const auto simulator = simulator_directory();
   if (!simulator) return 1;
   auto spec = make_machine({"a100x8", "bench", ""}, *simulator);

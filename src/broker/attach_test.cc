@@ -234,7 +234,6 @@ TEST_P(Attach, AProcessInThePidNamespaceOfTheRunAttaches) {
 TEST_P(Attach, AnOrphanInANamespaceOfTheRunStillBelongs) {
   Shared<std::atomic<int>> result;
   *result = -1;
-  std::string directory;
   Child runner([&] {
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     const auto granted = lease("a", 1000);

@@ -76,7 +76,8 @@ class BrokerFixture : public testing::Test {
   }
   ~BrokerFixture() override {
     broker_.kill_now();
-    std::filesystem::remove_all(state_);
+    std::error_code ignored;
+    std::filesystem::remove_all(state_, ignored);
   }
 
   void start_broker() {

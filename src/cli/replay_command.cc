@@ -63,9 +63,10 @@ std::string summary_text(const replay::Report& report) {
                replay::time_text(std::lround(s.mean_wait_s)), replay::time_text(s.p95_wait_s),
                replay::time_text(s.longest_wait_s)});
   }
-  return fmt::format("simulated: {} jobs of {} replayed in virtual time on {} ({})\n{}",
-                     report.trace.jobs.size(), report.trace.name, report.cluster.name,
-                     cluster_text(report.cluster), table.text());
+  return fmt::format("simulated: {} job{} of {} replayed in virtual time on {} ({})\n{}",
+                     report.trace.jobs.size(), report.trace.jobs.size() == 1 ? "" : "s",
+                     report.trace.name, report.cluster.name, cluster_text(report.cluster),
+                     table.text());
 }
 
 Status write_files(const ReplayOptions& options, const replay::Report& report, std::ostream& out) {
@@ -191,7 +192,7 @@ void add_ways(CLI::App& replay, ReplayOptions& options) {
                                "How long jobs run: as listed, or modelled (GPU speed, sharing, "
                                "all-reduce over the links)")
                    ->type_name("listed|modelled")
-                   ->transform(CLI::CheckedTransformer(times));
+                   ->transform(CLI::CheckedTransformer(times).description(""));
   auto* answers = replay.add_flag("--answers", options.answers,
                                   "Tell what jobs waste, what sharing gains, what links gain: four "
                                   "replays under the time model");

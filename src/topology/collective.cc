@@ -97,9 +97,9 @@ void Fabric::add_pcie() {
         Level{LinkKind::kNode, "socket of ", socket}}) {
     const std::vector<std::size_t> group = groups_within(node_, limit);
     // A switch joins ports; a socket's link matters when there is another socket.
-    const auto needs_port = [&, limit = limit](std::size_t i) {
+    const auto needs_port = [&, reach = limit](std::size_t i) {
       for (std::size_t j = 0; j < devices; ++j)
-        if (limit == LinkKind::kNode ? group[j] != group[i]
+        if (reach == LinkKind::kNode ? group[j] != group[i]
                                      : group[j] == group[i] && top[j] != top[i])
           return true;
       return false;

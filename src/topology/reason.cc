@@ -55,10 +55,11 @@ std::string links_inside(const NodeTopology& node, const Shape& shape, GpuSet se
     }
   const std::string who = gpu_set_text(set);
   if (kinds.size() == 1) return who + " " + sharing(last, shape.in_one_numa_node(set));
+  const bool weights = last.kind == LinkKind::kWeight;
   std::string list;
   for (const auto& [kind, count] : kinds)
-    list += (list.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
-  if (last.kind == LinkKind::kWeight) return who + " have pairs of " + list + " GB/s";
+    list += (list.empty() ? "" : ", ") + std::to_string(count) + (weights ? " of " : " ") + kind;
+  if (weights) return "pairs of " + who + ": " + list + " GB/s";
   if (linked == 0) return who + " meet by PCIe (" + list + ")";
   if (linked == pairs) return who + " are joined pairwise by NVLink (" + list + ")";
   return std::to_string(linked) + " of " + std::to_string(pairs) + " pairs of " + who +

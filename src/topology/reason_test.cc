@@ -47,6 +47,11 @@ TEST(Reason, SaysWhenNothingElseIsAsFast) {
             "only choice");
 }
 
+TEST(Reason, CountsThePairsOfAWeightMatrix) {
+  EXPECT_EQ(reason(test::four_ring(), {.count = 4}),
+            "pairs of 0-3: 4 of 300, 2 of 50 GB/s, ring 0-1-3-2 300 GB/s; the only choice");
+}
+
 TEST(Reason, NamesNumaNodesAndNicsWhereAsked) {
   model::NodeTopology node(std::vector<model::Device>(2), std::vector<model::Device>(1));
   node.nic(0).name = "mlx5_0";
