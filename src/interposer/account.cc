@@ -55,8 +55,7 @@ bool Reservation::resize(std::uint64_t bytes) {
   return true;
 }
 
-void give_back(unsigned gpu, wire::Kind kind, std::uint64_t bytes) {
-  if (bytes == 0) return;
+void give_back_some(unsigned gpu, wire::Kind kind, std::uint64_t bytes) {
   const wire::Quota quota = tenant().quota(gpu);
   const unsigned slot = tenant().slot();
   quota.count(slot, kind, -static_cast<std::int64_t>(bytes));

@@ -33,7 +33,10 @@ constexpr std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b) {
 enum class Refusal { kAfterLastResort, kAtOnce };
 
 // Returns committed bytes to the share; 0 bytes, which is all there ever is on kNoGpu: nothing.
-void give_back(unsigned gpu, wire::Kind kind, std::uint64_t bytes);
+void give_back_some(unsigned gpu, wire::Kind kind, std::uint64_t bytes);
+inline void give_back(unsigned gpu, wire::Kind kind, std::uint64_t bytes) {
+  if (bytes != 0) give_back_some(gpu, kind, bytes);
+}
 
 // Bytes of the share that belong to nobody yet.
 class Reservation {

@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace aliquot::interposer {
@@ -9,8 +10,9 @@ namespace {
 
 constexpr int kSpins = 100;
 
-void futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value) {
-  syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+void futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
+           const timespec* longest) {
+  syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, longest, nullptr, 0);
 }
 
 }  // namespace
@@ -21,11 +23,12 @@ void ShortLock::wait() {
     if (word_.compare_exchange_weak(free, kHeld, std::memory_order_acquire)) return;
     __builtin_ia32_pause();
   }
-  // Spurious returns, signals and an early wake-up only lead to another round.
+  // Spurious returns, signals, the end of a nap and an early wake-up only lead to another round.
+  const timespec nap{0, kNapNs};
   while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree)
-    futex(&word_, FUTEX_WAIT, kHeldAndWanted);
+    futex(&word_, FUTEX_WAIT, kHeldAndWanted, &nap);
 }
 
-void ShortLock::wake() { futex(&word_, FUTEX_WAKE, 1); }
+void ShortLock::wake() { futex(&word_, FUTEX_WAKE, 1, nullptr); }
 
 }  // namespace aliquot::interposer

@@ -74,17 +74,17 @@ class BasicQuota {
 
   // One try of the above; kBusy and false: another writer came first.
   Outcome try_to_reserve(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
-    const Pair seen = settled_head(tally);
+    const Pair seen = settled_head_for(slot, tally);
     // After the head: a limit stored before a bump is met by every reserve that follows it.
     const std::uint64_t limit = limit_->load(std::memory_order_acquire);
-    std::uint64_t used = 0;
-    if (__builtin_add_overflow(Head::unpack(seen).used, bytes, &used) || used > limit)
+    const std::uint64_t used = Head::unpack(seen).used;
+    if (used > limit || bytes > limit - used)
       return compare_and_swap(*head_, seen, seen) ? Outcome::kRefused : Outcome::kBusy;
     const Pair mine = mirror_of(slot);
-    return replace(seen, slot, mine, used, mine.lo + bytes) ? Outcome::kOk : Outcome::kBusy;
+    return replace(seen, slot, mine, used + bytes, mine.lo + bytes) ? Outcome::kOk : Outcome::kBusy;
   }
   bool try_to_release(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
-    const Pair seen = settled_head(tally);
+    const Pair seen = settled_head_for(slot, tally);
     const Pair mine = mirror_of(slot);
     return replace(seen, slot, mine, less(Head::unpack(seen).used, bytes), less(mine.lo, bytes));
   }
@@ -177,13 +177,22 @@ class BasicQuota {
   // A head whose `after` is in its mirror: put there by us if its writer has not come to it.
   Pair settled_head(Tally* tally) const {
     const Pair seen = load_halves(*head_);
-    if (Faults::kSkipsHelp) return seen;
-    const Head last = Head::unpack(seen);
-    Pair& mirror = cell(in_range(last.slot)).mirror;
-    const std::uint64_t tag = load(mirror.hi);
-    if ((tag & kSequenceMask) != last.sequence) [[unlikely]]
-      settle(*head_, seen, mirror, tag, tally);
+    settle_if_needed(seen, cell(in_range(Head::unpack(seen).slot)).mirror, tally);
     return seen;  // if it is torn or overtaken, the caller's swap of it will fail
+  }
+  // The same for whoever writes `slot` next: alone on a GPU it was the last writer too, and its
+  // mirror need not be found twice.
+  Pair settled_head_for(unsigned slot, Tally* tally) const {
+    const Pair seen = load_halves(*head_);
+    const std::uint64_t last = Head::unpack(seen).slot;
+    settle_if_needed(seen, cell(last == slot ? slot : in_range(last)).mirror, tally);
+    return seen;
+  }
+  void settle_if_needed(Pair seen, Pair& mirror, Tally* tally) const {
+    if (Faults::kSkipsHelp) return;
+    const std::uint64_t tag = load(mirror.hi);
+    if ((tag & kSequenceMask) != Head::unpack(seen).sequence) [[unlikely]]
+      settle(*head_, seen, mirror, tag, tally);
   }
   static void settle(Pair& head, Pair seen, Pair& mirror, std::uint64_t tag, Tally* tally) {
     const Head last = Head::unpack(seen);
