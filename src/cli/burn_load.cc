@@ -1,6 +1,5 @@
 #include "cli/burn_load.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,68 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "driver_abi/cuda_functions.h"
+#include "cli/cuda_driver.h"
 
 namespace aliquot::cli {
 namespace {
 
-using driver_abi::Cuda;
-
-// Spins for a number of nanoseconds of the GPU's own timer; the simulator knows it by its name.
-constexpr const char* kSpinPtx = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry aliquot_spin(.param .u64 duration_ns)
-{
-  .reg .pred %done;
-  .reg .u64 %now, %start, %passed, %wanted;
-  ld.param.u64 %wanted, [duration_ns];
-  mov.u64 %start, %globaltimer;
-again:
-  mov.u64 %now, %globaltimer;
-  sub.u64 %passed, %now, %start;
-  setp.lt.u64 %done, %passed, %wanted;
-  @%done bra again;
-  ret;
-}
-)";
-
 constexpr double kLongestPareto = 50.0 * kMillisecond;
-
-class Driver {
- public:
-  static Result<Driver> load(const std::string& path) {
-    Driver driver;
-    if (const char* reason = driver.real_.load(path.c_str(), &::dlsym))
-      return Error{Errc::kUnavailable, "load " + path + ": " + reason};
-    return driver;
-  }
-
-  // Calls row kId. A driver without the row answers as one that does not support it.
-  template <Cuda kId, typename... Arguments>
-  CUresult call(Arguments... arguments) const {
-    const auto function = driver_abi::function<kId>(real_);
-    return function == nullptr ? CUDA_ERROR_NOT_SUPPORTED : function(arguments...);
-  }
-
-  std::string name_of(CUresult result) const {
-    const char* name = nullptr;
-    call<Cuda::cuGetErrorName>(result, &name);
-    return name != nullptr ? name : "error " + std::to_string(static_cast<int>(result));
-  }
-
-  Error error(const char* what, CUresult result) const {
-    return {Errc::kUnavailable, std::string(what) + ": " + name_of(result)};
-  }
-
- private:
-  driver_abi::RealCuda real_;
-};
 
 class Burn {
  public:
-  Burn(const Driver& driver, const BurnRequest& request, const Clock& clock)
+  Burn(const CudaDriver& driver, const BurnRequest& request, const Clock& clock)
       : driver_(driver), request_(request), clock_(clock), random_(request.seed) {}
 
   Result<BurnReport> run() {
@@ -268,7 +215,7 @@ class Burn {
     return driven;
   }
 
-  const Driver& driver_;
+  const CudaDriver& driver_;
   const BurnRequest& request_;
   const Clock& clock_;
   BurnReport report_;
@@ -336,7 +283,7 @@ Result<BurnMix> parse_mix(const std::string& text) {
 }
 
 Result<BurnReport> burn(const BurnRequest& request, const Clock& clock) {
-  const auto driver = Driver::load(request.libcuda);
+  const auto driver = CudaDriver::load(request.libcuda);
   if (!driver) return driver.error();
   return Burn(*driver, request, clock).run();
 }

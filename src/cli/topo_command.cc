@@ -10,6 +10,7 @@
 #include "cli/machine_topology.h"
 #include "cli/surroundings.h"
 #include "cli/table.h"
+#include "cli/topo_measure.h"
 #include "common/files.h"
 #include "format/json.h"
 #include "inventory/driver_choice.h"
@@ -38,6 +39,7 @@ struct TopoOptions {
   std::string exclude;
   Request wishes;
   bool json = false;
+  bool measure = false;
 };
 
 // ---- where the graph comes from
@@ -188,7 +190,9 @@ Status show(const TopoOptions& options, Invocation& invocation) {
     request = *made;
   }
   Result<std::string> text = std::string();
-  if (options.json)
+  if (options.measure)
+    text = topo_measured(*topology, options.sim, options.json);
+  else if (options.json)
     text = topo_json(*topology, request ? &*request : nullptr);
   else if (request)
     text = topo_answer(*topology, *request);
@@ -297,6 +301,10 @@ void add_topo_command(CLI::App& app, Invocation& invocation) {
                          "All pairs joined by NVLink, or none"));
   of_best(topo->add_flag("--near-nics", options->wishes.near_nics, "Prefer GPUs near NICs"));
   of_best(topo->add_flag("--near-numa", options->wishes.near_numa, "Prefer GPUs of one NUMA node"));
+  topo->add_flag("--measure", options->measure,
+                 "Copy between host and GPUs, and measure what the links carry")
+      ->excludes(from)
+      ->excludes(best);
   topo->add_flag("--json", options->json, "As JSON");
   topo->callback([options, &invocation] {
     if (const Status shown = show(*options, invocation); !shown)
