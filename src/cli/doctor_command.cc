@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/job_command.h"
 #include "cli/surroundings.h"
 #include "common/files.h"
 #include "format/json.h"
@@ -23,6 +24,8 @@ struct DoctorOptions {
   int pid = 0;
   bool json = false;
   bool codes = false;
+  bool job_wanted = false;
+  JobOptions job;
 };
 
 // "NAME=VALUE" after "NAME=VALUE", parted by zero bytes, as /proc/PID/environ has it.
@@ -90,6 +93,26 @@ Result<int> examine(const DoctorOptions& options, std::ostream& out) {
   return errors ? 1 : 0;
 }
 
+void add_job_options(CLI::App& doctor, DoctorOptions& options) {
+  auto* job = doctor
+                  .add_flag("--job", options.job_wanted,
+                            "Name the slow worker of the job that runs here, or in the reports")
+                  ->group("Distributed jobs");
+  const auto of_job = [job](CLI::Option* option) { option->needs(job)->group("Distributed jobs"); };
+  of_job(doctor.add_option("reports", options.job.files, "Reports of the job's nodes")
+             ->type_name("FILE"));
+  of_job(doctor.add_flag("--report", options.job.report,
+                         "Print what is seen here, to be compared with other nodes"));
+  of_job(doctor
+             .add_option("--step", options.job.steps,
+                         "How long a step of each takes, without the wait for others")
+             ->type_name("RANK=SECONDS")
+             ->delimiter(','));
+  of_job(doctor.add_option("--seconds", options.job.seconds, "Look for so long")
+             ->check(CLI::Range(0.5, 600.0))
+             ->capture_default_str());
+}
+
 std::string_view word(Severity severity) {
   return severity == Severity::kError ? "error" : "warning";
 }
@@ -100,27 +123,32 @@ std::string doctor_text(const std::vector<Finding>& findings, const std::string&
   std::string text = source + ": ";
   if (findings.empty()) return text + "nothing found\n";
   text += std::to_string(findings.size()) + (findings.size() == 1 ? " finding\n" : " findings\n");
-  for (const Finding& finding : findings) {
-    text += "\n" + std::string(word(finding.kind->severity)) + " " +
-            std::string(finding.kind->code) + ": ";
-    if (!finding.subject.empty()) text += finding.subject + ": ";
-    text += std::string(finding.kind->what) + "\n  seen:   " + finding.evidence +
-            "\n  remedy: " + std::string(finding.kind->remedy) + "\n";
-  }
+  for (const Finding& finding : findings) text += finding_text(finding);
   return text;
+}
+
+std::string finding_text(const Finding& finding) {
+  std::string text = "\n" + std::string(word(finding.kind->severity)) + " " +
+                     std::string(finding.kind->code) + ": ";
+  if (!finding.subject.empty()) text += finding.subject + ": ";
+  return text + std::string(finding.kind->what) + "\n  seen:   " + finding.evidence +
+         "\n  remedy: " + std::string(finding.kind->remedy) + "\n";
+}
+
+Json finding_json(const Finding& finding) {
+  return Json::object()
+      .set("code", std::string(finding.kind->code))
+      .set("severity", std::string(word(finding.kind->severity)))
+      .set("subject", finding.subject)
+      .set("finding", std::string(finding.kind->what))
+      .set("evidence", finding.evidence)
+      .set("remedy", std::string(finding.kind->remedy));
 }
 
 std::string doctor_json(const std::vector<Finding>& findings, const std::string& source,
                         bool simulated) {
   Json list = Json::array();
-  for (const Finding& finding : findings)
-    list.append(Json::object()
-                    .set("code", std::string(finding.kind->code))
-                    .set("severity", std::string(word(finding.kind->severity)))
-                    .set("subject", finding.subject)
-                    .set("finding", std::string(finding.kind->what))
-                    .set("evidence", finding.evidence)
-                    .set("remedy", std::string(finding.kind->remedy)));
+  for (const Finding& finding : findings) list.append(finding_json(finding));
   return Json::object()
       .set("source", source)
       .set("simulated", simulated)
@@ -139,11 +167,20 @@ void add_doctor_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::PositiveNumber);
   doctor->add_flag("--json", options->json, "As JSON");
   doctor->add_flag("--codes", options->codes, "List what can be found, by its code");
+  add_job_options(*doctor, *options);
   doctor->callback([options, &invocation] {
     if (options->codes) {
       for (const inventory::FindingKind& kind : inventory::finding_kinds())
         invocation.out << kind.code << '\t' << word(kind.severity) << '\t' << kind.what << '\t'
                        << kind.remedy << '\n';
+      return;
+    }
+    if (options->job_wanted) {
+      options->job.sim = options->sim;
+      options->job.json = options->json;
+      const auto status = examine_job(options->job, invocation.out);
+      if (!status) return fail(invocation, "doctor", status.error());
+      invocation.status = *status;
       return;
     }
     const auto status = examine(*options, invocation.out);

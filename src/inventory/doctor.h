@@ -43,6 +43,7 @@ struct GpuLook {
   bool hung = false;
   bool denied = false;
   std::string uuid;
+  std::string name;  // the product's
   std::string bus_id;
   HealthReading health;
   std::optional<bool> persistence;

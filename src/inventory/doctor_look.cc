@@ -33,6 +33,7 @@ static void describe(V& v, GpuLook& look) {
   v("trouble", look.trouble);
   v("denied", look.denied);
   v("uuid", look.uuid);
+  v("name", look.name);
   v("bus_id", look.bus_id);
   v("health", look.health);
   v("persistence", look.persistence);
@@ -97,6 +98,7 @@ GpuLook ask_gpu(const fs::path& library, unsigned index) {
   const auto identity = (*nvml)->gpu(index);
   if (identity) {
     look.uuid = identity->uuid;
+    look.name = identity->name;
     look.bus_id = identity->bus_id;
   }
   const auto health = (*nvml)->health(index);

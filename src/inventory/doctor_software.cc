@@ -5,6 +5,7 @@
 
 #include "inventory/doctor_checks.h"
 #include "inventory/fragmentation.h"
+#include "inventory/job_hints.h"
 
 namespace aliquot::inventory {
 namespace {
@@ -27,10 +28,24 @@ void check_host(const DoctorView& view, Findings& found) {
     found.add("KUBELET_SOCKET_MISSING", "", "no kubelet.sock in device-plugins");
 }
 
+// By the version that NVIDIA's images tell in their environment.
+void check_compat(const DoctorView& view, Findings& found) {
+  const auto told = view.environment.find("CUDA_VERSION");
+  const int image = told == view.environment.end() ? 0 : cuda_version_of(told->second);
+  const bool data_center =
+      std::ranges::all_of(view.gpus, [](const GpuLook& gpu) { return is_data_center(gpu.name); });
+  const CompatAdvice advice = compat_advice(view.system.cuda_version, image, data_center);
+  if (!advice.possible) found.add("DRIVER_TOO_OLD", "", advice.reason);
+  if (advice.use && view.forced_compat.empty()) found.add("COMPAT_NEEDED", "", advice.reason);
+  if (advice.use) return;
+  for (const std::string& where : view.forced_compat)
+    found.add("COMPAT_FORCED", "", where + (image == 0 ? "" : "; " + advice.reason));
+}
+
 void check_images(const DoctorView& view, Findings& found) {
   for (const std::string& path : view.image_libcudas)
     found.add("IMAGE_LIBCUDA", path, "the driver is " + view.system.driver_version);
-  for (const std::string& where : view.forced_compat) found.add("COMPAT_FORCED", "", where);
+  check_compat(view, found);
 }
 
 struct NcclRule {

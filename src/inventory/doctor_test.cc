@@ -107,6 +107,21 @@ TEST(Doctor, ADriverThatRefusesIsTheUsersToMend) {
   EXPECT_THAT(codes(view), ElementsAre("NVML_HANGS"));
 }
 
+TEST(Doctor, CompatLibrariesAreJudgedByTheImagesAndTheDriversVersion) {
+  DoctorView view = sound();
+  view.system.cuda_version = 12020;
+  view.environment["CUDA_VERSION"] = "13.0.1";
+  EXPECT_THAT(codes(view), ElementsAre("COMPAT_NEEDED"));
+  view.forced_compat = {"/etc/ld.so.conf.d/000_cuda.conf"};
+  EXPECT_THAT(codes(view), IsEmpty()) << "there it is right";
+  view.environment["CUDA_VERSION"] = "12.2.0";
+  EXPECT_THAT(codes(view), ElementsAre("COMPAT_FORCED"));
+  view.gpus[0].name = "NVIDIA GeForce RTX 4090";
+  view.forced_compat.clear();
+  view.environment["CUDA_VERSION"] = "13.0.1";
+  EXPECT_THAT(codes(view), ElementsAre("DRIVER_TOO_OLD"));
+}
+
 TEST(Doctor, AGuestThatShowsNoBridgeHidesItsTopology) {
   DoctorView view = sound();
   view.host.hypervisor = "KVM";
