@@ -9,6 +9,7 @@
 #include "kube/kubelet_pods.h"
 #include "kube/writes.h"
 #include "node/exposition.h"
+#include "node/job_gift.h"
 #include "node/metrics.h"
 #include "node/on_loop.h"
 #include "topology/search.h"
@@ -172,6 +173,8 @@ Status Daemon::start_kubelet_half() {
   binding.strategy = config.allocator_strategy;
   binding.files = *files;
   binding.minors = view_.minors;
+  binding.add_wishes = [this](const kube::Pod& pod, const BoundContainer& bound,
+                              ContainerGift& gift) { return add_wishes(pod, bound, gift); };
   binding.on_refused_change = [this](const kube::Pod& pod, const std::string& why) {
     report_refused(pod, why);
   };
@@ -186,6 +189,22 @@ Status Daemon::start_kubelet_half() {
   watch.slots_per_gpu = config.slots_per_gpu;
   watch.log = options_.log.named("kubelet");
   watch_ = std::make_unique<KubeletWatch>(std::move(watch), board_, *binding_, clock_);
+  return {};
+}
+
+// Runtimes without CDI were told at Allocate already, when nobody knew whose the container is.
+Status Daemon::add_wishes(const kube::Pod& pod, const BoundContainer& bound,
+                          ContainerGift& gift) const {
+  const auto wishes = job_wishes(pod);
+  if (!wishes) return wishes.error();
+  if (!wishes->hints) return {};
+  const auto job = job_gift(*wishes, machine_.inventory,
+                            inventory::Sysfs(inventory::roots_of(machine_.driver).sys), bound.gpus);
+  if (!job) return job.error();
+  const auto file = options_.config.state_directory / "pods" / (bound.key + ".nccl.xml");
+  if (!job->topology.empty())
+    if (const Status written = write_file_atomically(file, job->topology); !written) return written;
+  add_job_gift(*job, file, gift);
   return {};
 }
 

@@ -76,6 +76,7 @@ class Daemon {
   Status start_broker();
   Status start_kubelet_half();
   Status start_pods();
+  Status add_wishes(const kube::Pod& pod, const BoundContainer& bound, ContainerGift& gift) const;
   Status start_metrics();
   MachineSearch search() const;
   void maintain();

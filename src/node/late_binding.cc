@@ -72,7 +72,7 @@ Status LateBinding::before_start(const std::vector<std::string>& ids) {
     bound.bound_at = around_.clock.now();
     const auto asked = wanted(*owner, ids);
     const auto grant = asked ? obtain(bound, *asked) : asked.error();
-    done = grant ? publish(bound, *grant) : Status(grant.error());
+    done = grant ? publish(pod, bound, *grant) : Status(grant.error());
   } else {
     done = owner.error();
   }
@@ -214,7 +214,8 @@ Result<broker::LeaseGrant> LateBinding::hold(broker::LeaseRequest request, bool 
       });
 }
 
-Status LateBinding::publish(BoundContainer& bound, const broker::LeaseGrant& grant) {
+Status LateBinding::publish(const kube::Pod& pod, BoundContainer& bound,
+                            const broker::LeaseGrant& grant) {
   bound.lease = grant.name;
   std::vector<InjectedGpu> gpus;
   for (const broker::GrantedGpu& gpu : grant.gpus) {
@@ -223,8 +224,10 @@ Status LateBinding::publish(BoundContainer& bound, const broker::LeaseGrant& gra
     gpus.push_back({gpu.uuid, minor == options_.minors.end() ? gpu.index : minor->second});
   }
   remember(bound);
-  const ContainerGift gift = injection_of(options_.files, grant.directory, gpus);
-  Status done = write_file_atomically(record_path(bound.key), bound_container_text(bound));
+  ContainerGift gift = injection_of(options_.files, grant.directory, gpus);
+  Status done;
+  if (options_.add_wishes) done = options_.add_wishes(pod, bound, gift);
+  if (done) done = write_file_atomically(record_path(bound.key), bound_container_text(bound));
   if (done && options_.way == InjectionWay::kCdi)
     done = write_file_atomically(cdi_path(options_.cdi_directory, bound.key),
                                  cdi_text(bound.key, gift));
@@ -268,6 +271,7 @@ void LateBinding::release(const BoundContainer& bound) {
   fs::remove(cdi_path(options_.cdi_directory, bound.key), ignored);
   fs::remove(link_path(bound.key), ignored);
   fs::remove(record_path(bound.key), ignored);
+  fs::remove(link_path(bound.key).string() + ".nccl.xml", ignored);
 }
 
 std::vector<BoundContainer> LateBinding::bound() const {

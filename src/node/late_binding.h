@@ -55,6 +55,8 @@ class LateBinding final : public PluginDecisions {
     SlotStrategy strategy = SlotStrategy::kBinpack;
     NodeFiles files;
     std::map<std::string, unsigned> minors;  // by UUID
+    // Adds what the pod asked for besides its share; null: nothing. On the caller's thread.
+    std::function<Status(const kube::Pod&, const BoundContainer&, ContainerGift&)> add_wishes;
     // Told of a live change that does not fit, with the reason. On the caller's thread.
     std::function<void(const kube::Pod&, const std::string&)> on_refused_change;
     log::Log log;
@@ -104,7 +106,7 @@ class LateBinding final : public PluginDecisions {
   Result<Wanted> wanted(const Owner& owner, const std::vector<std::string>& ids) const;
   Result<broker::LeaseGrant> obtain(BoundContainer& bound, const Wanted& wanted);
   Result<broker::LeaseGrant> hold(broker::LeaseRequest request, bool assigned);
-  Status publish(BoundContainer& bound, const broker::LeaseGrant& grant);
+  Status publish(const kube::Pod& pod, BoundContainer& bound, const broker::LeaseGrant& grant);
   void release(const BoundContainer& bound);
   void apply_change(const BoundContainer& bound, const kube::Pod& pod);
   Status set_share(const std::string& lease, const std::vector<std::string>& gpus,

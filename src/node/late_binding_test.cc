@@ -98,6 +98,14 @@ struct LateBindingTest : testing::Test {
     const auto files = lay_out_node_files(root / "state", root / "libaliquot.so", driver);
     ASSERT_TRUE(files) << files.error().message;
     binding_options.files = *files;
+    binding_options.add_wishes = [](const kube::Pod& pod, const BoundContainer& bound,
+                                    ContainerGift& gift) -> Status {
+      const std::string* wish = pod.annotation("aliquot.dev/rdma");
+      if (wish == nullptr) return {};
+      if (*wish != "true") return Error{Errc::kNotFound, "no HCA is near"};
+      gift.environment["NCCL_IB_HCA"] = "of " + bound.gpus.at(0);
+      return {};
+    };
     binding_options.on_refused_change = [this](const kube::Pod&, const std::string& why) {
       refused_change = why;
     };
@@ -301,6 +309,20 @@ TEST_F(LateBindingTest, WordsThatCannotBeUnderstoodStartNothing) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("lots"));
   EXPECT_TRUE(binding->bound().empty());
+}
+
+TEST_F(LateBindingTest, WishesBesidesTheShareGoIntoTheSpecificationOrStopTheContainer) {
+  kube::Pod pod = pod_of("p", "uid-1", {container("main")});
+  pod.annotations["aliquot.dev/memory"] = "4GiB";
+  pod.annotations["aliquot.dev/rdma"] = "near";
+  pods.set({pod});
+  const auto ids = admit("p", "main");
+  EXPECT_THAT(kubelet->pre_start(kResource, ids).error().message, HasSubstr("no HCA is near"));
+  EXPECT_EQ(spec(ids), "");
+  pod.annotations["aliquot.dev/rdma"] = "true";
+  pods.set({pod});
+  ASSERT_TRUE(kubelet->pre_start(kResource, ids));
+  EXPECT_THAT(spec(ids), HasSubstr("NCCL_IB_HCA=of GPU-"));
 }
 
 TEST_F(LateBindingTest, ARateLimitedKubeletIsAskedAgain) {
