@@ -2,6 +2,12 @@
 
 namespace aliquot::interposer {
 
+Nanoseconds ended_at(const Mark& mark, Nanoseconds since, Nanoseconds now) {
+  const Nanoseconds foretold = since + mark.estimate_ns;
+  const Nanoseconds least = foretold > mark.running_at ? foretold : mark.running_at;
+  return least < now ? least : now;
+}
+
 bool Marks::add(Mark mark) {
   if (count_ == kMost) return false;
   mark.id = ++last_id_;
@@ -18,6 +24,11 @@ unsigned Marks::heads(Mark (&out)[kStreams]) const {
     if (!seen) out[found++] = marks_[i];
   }
   return found;
+}
+
+void Marks::note_running(std::uint64_t id, Nanoseconds at) {
+  for (unsigned i = 0; i < count_; ++i)
+    if (marks_[i].id == id) marks_[i].running_at = at;
 }
 
 void Marks::remove(unsigned at) {

@@ -20,8 +20,14 @@ struct Mark {
   CUstream stream = nullptr;
   std::uint32_t count = 0;  // launches it stands for
   Nanoseconds estimate_ns = 0;
-  std::uint64_t key = 0;  // of the launch that is measured
+  std::uint64_t key = 0;       // of the launch that is measured
+  Nanoseconds running_at = 0;  // last seen not to have ended
 };
+
+// When the work ended that is found to have ended `now`, if its head began at `since`: as foretold,
+// but not before it was last seen running. Were it `now`, the next end would be foretold late by
+// this wake's latency, the one after by two of them, and soon the device would run dry.
+Nanoseconds ended_at(const Mark& mark, Nanoseconds since, Nanoseconds now);
 
 class Marks {
  public:
@@ -35,6 +41,7 @@ class Marks {
   bool add(Mark mark);
   // The oldest mark of each stream, of `kStreams` streams at most: only these can be next.
   unsigned heads(Mark (&out)[kStreams]) const;
+  void note_running(std::uint64_t id, Nanoseconds at);
   // Takes the mark out; id 0: somebody else has.
   Mark take(std::uint64_t id);
   // One mark of the context after another; id 0: there is none left.

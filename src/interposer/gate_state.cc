@@ -107,14 +107,20 @@ static Nanoseconds duration_of(const GateState& state, const Mark& mark) {
 
 // Under `looking`. True: it had ended.
 static bool look_at(GateState& state, const Mark& mark) {
+  const Nanoseconds asked = monotonic_now();
   const CUresult result = real::cuEventQuery(mark.end);
   // Any other error: its context is lost, and nothing of it runs any more.
-  if (result == CUDA_ERROR_NOT_READY) return false;
+  if (result == CUDA_ERROR_NOT_READY) {
+    const Holding holding(state.lock);
+    state.marks.note_running(mark.id, asked);
+    return false;
+  }
   const Nanoseconds took = result == CUDA_SUCCESS ? duration_of(state, mark) : 0;
   const Holding holding(state.lock);
   const Mark taken = state.marks.take(mark.id);
   if (taken.id == 0) return false;
-  state.tenant.completed(monotonic_now(), taken.count, taken.estimate_ns);
+  const Nanoseconds ended = ended_at(taken, state.tenant.report().since, monotonic_now());
+  state.tenant.completed(ended, taken.count, taken.estimate_ns);
   if (took > 0) state.tenant.measured(taken.key, took);
   state.events.give(taken.context, taken.start);
   state.events.give(taken.context, taken.end);

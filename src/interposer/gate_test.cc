@@ -267,6 +267,13 @@ TEST(Gate, WhatOtherProcessesHaveInFlightCounts) {
   EXPECT_EQ(launched.get(), CUDA_SUCCESS);
 }
 
+TEST(Marks, AnEndThatIsSeenLateIsTakenAsForetold) {
+  const Mark mark{.estimate_ns = 500, .running_at = 1'200};
+  EXPECT_EQ(ended_at(mark, 1'000, 1'600), 1'500);
+  EXPECT_EQ(ended_at(mark, 1'000, 1'300), 1'300);  // sooner than foretold
+  EXPECT_EQ(ended_at(mark, 500, 1'600), 1'200);    // it was running then
+}
+
 TEST(Gate, WorkBesideAPeersCountsItsOwnTime) {
   GatedShare share;
   share.begin();
