@@ -48,12 +48,15 @@ class Search {
 
   bool place_in(std::size_t domain) {
     const std::vector<std::vector<NodeId>> order = sub_domains(domain);
-    std::vector<Decision> placed(units_.size());
-    std::size_t done = 0;
-    if (gathers_)
+    if (gathers_) {
+      std::vector<Decision> placed(units_.size());
+      std::size_t done = 0;
       for (const std::vector<NodeId>& nodes : order)
         done = gather(scheduler_, units_, done, nodes, placed);
-    return place_rest(order, done, std::move(placed));
+      if (place_rest(order, done, std::move(placed))) return true;
+      // Members of several kinds may yet fit where links matter less than holes.
+    }
+    return place_rest(order, 0, std::vector<Decision>(units_.size()));
   }
 
   // On one node in any domain of the level. The lowest domain of the node, or none.
