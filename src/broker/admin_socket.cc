@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int kAcceptsAtOnce = 64;
 constexpr std::size_t kMostConnections = 2048;
+// Of one user but root, so that none keeps the others out. A waiting `aliquot run` holds one.
+constexpr std::size_t kMostOfAUser = 512;
 constexpr std::size_t kMostWaiting = 1024;
 // A list comes in pages of so many bytes, so that no message grows beyond what a socket takes.
 constexpr std::size_t kPageBytes = 64u << 10;
@@ -86,9 +89,13 @@ void AdminSocket::accept_some() {
     if (!fd) return;
     if (connections_.size() >= kMostConnections) continue;
     if (options_.audience == Audience::kOwner && !is_owner(fd.get())) continue;
+    const uid_t uid = peer_uid(fd.get());
+    const auto of_user =
+        std::ranges::count(connections_, uid, [](const auto& one) { return one.second.uid; });
+    if (uid != 0 && static_cast<std::size_t>(of_user) >= kMostOfAUser) continue;
     const int number = fd.get();
     if (!loop_.add(number, [this, number] { serve(number); })) continue;
-    connections_[number] = std::move(fd);
+    connections_[number] = {std::move(fd), uid};
   }
 }
 
@@ -140,6 +147,9 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
     }
     case Verb::kBypasses:
       return send_reply(fd, header.verb, encoded(book_.bypasses()));
+    case Verb::kNotes:
+      return send_reply(fd, header.verb,
+                        encoded(options_.notes ? options_.notes() : std::vector<NoteRow>()));
     case Verb::kSetCompute:
       return set_compute(fd, body);
     case Verb::kSetGpu:

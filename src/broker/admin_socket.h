@@ -30,6 +30,7 @@ class AdminSocket {
     int inherited =
         -1;  // a listening socket that somebody made at `path` for us; ours from here on
     std::function<void()> shutdown;
+    std::function<std::vector<NoteRow>()> notes;  // may be empty
   };
   static Result<std::unique_ptr<AdminSocket>> open(Options options, Book& book, Loop& loop);
   ~AdminSocket();
@@ -67,7 +68,11 @@ class AdminSocket {
   Book& book_;
   Loop& loop_;
   UniqueFd listener_;
-  std::unordered_map<int, UniqueFd> connections_;
+  struct Connection {
+    UniqueFd fd;
+    uid_t uid;
+  };
+  std::unordered_map<int, Connection> connections_;
   std::list<Waiting> waiting_;
 };
 

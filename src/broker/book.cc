@@ -323,9 +323,16 @@ Status Book::set_memory(const std::string& name, const std::string& gpu,
   return {};
 }
 
+Status Book::set_observed(const std::string& name, bool observed) {
+  const auto at = find(name);
+  if (!at) return at.error();
+  (*at)->second.lease->set_observed(observed);
+  return {};
+}
+
 void Book::often() {
   for (auto& [name, entry] : leases_) {
-    entry.socket->close_silent();
+    entry.socket->tidy();
     entry.lease->check_images();
   }
   remove_finished();

@@ -54,6 +54,8 @@ class Book {
   std::vector<LeaseRow> rows_after(const std::string& after, std::size_t limit);
   Status set_memory(const std::string& name, const std::string& gpu,
                     const model::MemoryQuantity& memory);
+  // Whether limits of memory are kept or only watched.
+  Status set_observed(const std::string& name, bool observed);
   // In force when these return ok.
   Status set_compute(const ComputeChange& change);
   Status set_gpu(const GpuChange& change);

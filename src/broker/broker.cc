@@ -59,10 +59,10 @@ Result<std::unique_ptr<Broker>> Broker::open(BrokerOptions options, ProbeSource&
 
 Status Broker::start() {
   if (const Status adopted = book_.adopt_all(); !adopted) return adopted;
-  auto admin =
-      AdminSocket::open({options_.state_directory / "broker.sock", options_.identity,
-                         options_.audience, options_.inherited_listener, [this] { loop_.stop(); }},
-                        book_, loop_);
+  auto admin = AdminSocket::open(
+      {options_.state_directory / "broker.sock", options_.identity, options_.audience,
+       options_.inherited_listener, [this] { loop_.stop(); }, options_.notes},
+      book_, loop_);
   if (!admin) return admin.error();
   admin_ = std::move(*admin);
   loop_.every(250 * kMillisecond, [this] {

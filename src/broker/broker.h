@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "broker/admin_socket.h"
@@ -28,6 +29,8 @@ struct BrokerOptions {
   Audience audience = Audience::kOwner;
   int inherited_listener = -1;  // of broker.sock, from who started us (systemd); -1: made here
   Chooser choose = least_room;
+  // What `notes` are answered with, asked on the loop; empty: none.
+  std::function<std::vector<NoteRow>()> notes;
   // run() returns after so long without a lease or an administrator; 0: never.
   Nanoseconds idle_exit = 0;
   log::Log log;

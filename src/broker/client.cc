@@ -132,6 +132,10 @@ Result<std::vector<BypassRow>> Client::bypasses() {
   return decoded<std::vector<BypassRow>>(ask(number(Verb::kBypasses), {}));
 }
 
+Result<std::vector<NoteRow>> Client::notes() {
+  return decoded<std::vector<NoteRow>>(ask(number(Verb::kNotes), {}));
+}
+
 Status Client::shutdown() {
   const auto done = ask(number(Verb::kShutdown), {});
   return done ? Status{} : Status{done.error()};

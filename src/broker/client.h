@@ -45,6 +45,7 @@ class Client {
   Result<std::vector<GpuSettings>> gpus(const std::string& driver);
   Result<std::vector<RoomRow>> room(const std::string& driver);
   Result<std::vector<BypassRow>> bypasses();
+  Result<std::vector<NoteRow>> notes();
   // The broker ends; leases and attached processes stay for the next one.
   Status shutdown();
 

@@ -34,7 +34,8 @@ enum class Verb : std::uint32_t {
   kShutdown = 8,
   kSetCompute = 9,
   kSetGpu = 10,
-  kGpus = 11,     // body: the driver
+  kGpus = 11,  // body: the driver
+  kNotes = 12,
   kFailed = 100,  // reply: an Error
 };
 

@@ -15,7 +15,7 @@ template <typename Archive>
 void fields(Archive& a, LeaseRequest& v) {
   a(v.driver), a(v.name), a(v.shares), a(v.wait), a(v.slots), a(v.weight);
   a(v.share_class), a(v.priority), a(v.capped), a(v.oversubscription), a(v.real_libcuda);
-  a(v.real_libnvidia_ml), a(v.cgroup);
+  a(v.real_libnvidia_ml), a(v.observe), a(v.cgroup);
 }
 template <typename Archive>
 void fields(Archive& a, GrantedGpu& v) {
@@ -46,7 +46,8 @@ void fields(Archive& a, UsageRow& v) {
 template <typename Archive>
 void fields(Archive& a, LeaseRow& v) {
   a(v.name), a(v.driver), a(v.directory), a(v.id), a(v.state), a(v.guarded), a(v.runners);
-  a(v.processes), a(v.gpus), a(v.rows), a(v.anomalies);
+  a(v.processes), a(v.gpus), a(v.rows), a(v.anomalies), a(v.refused_attaches), a(v.held_off);
+  a(v.observed), a(v.would_refuse);
 }
 template <typename Archive>
 void fields(Archive& a, LeasePage& v) {
@@ -55,6 +56,10 @@ void fields(Archive& a, LeasePage& v) {
 template <typename Archive>
 void fields(Archive& a, BypassRow& v) {
   a(v.lease), a(v.pid), a(v.index), a(v.bytes);
+}
+template <typename Archive>
+void fields(Archive& a, NoteRow& v) {
+  a(v.kind), a(v.subject), a(v.text);
 }
 template <typename Archive>
 void fields(Archive& a, RoomRow& v) {

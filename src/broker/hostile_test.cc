@@ -150,6 +150,29 @@ TEST_F(Hostile, SilentConnectionsGoAndDoNotKeepOthersOut) {
       2000));
 }
 
+TEST_F(Hostile, WhoFloodsTheSocketOfOneLeaseKeepsOnlyHimselfWaiting) {
+  const auto bad = lease("bad", 1000), good = lease("good", 1000);
+  Child flooder([&] {
+    const auto path = std::filesystem::path(bad.directory) / "socket";
+    for (;;) static_cast<void>(connect_to(path, 1000));
+    return 0;
+  });
+  ASSERT_TRUE(eventually([&] { return client().get_lease("bad")->held_off > 0; }, 10'000));
+  MonotonicClock clock;
+  for (int i = 0; i < 10; ++i) {
+    const Nanoseconds began = clock.now();
+    Child honest([&] { return attach_or_exit(good.directory).slot; });
+    EXPECT_EQ(honest.wait(), 0);
+    EXPECT_LT(clock.now() - began, kSecond);
+  }
+  expect_alive();
+  EXPECT_EQ(client().get_lease("good")->held_off, 0u);
+  flooder.kill_now();
+  // Gone, it may attach again.
+  Child late([&] { return attach_or_exit(bad.directory).slot; });
+  EXPECT_EQ(late.wait(), 0);
+}
+
 TEST_F(Hostile, JunkIsAnsweredByTheEndOfTheConnection) {
   const auto granted = lease("a", 1000);
   std::mt19937_64 random(3);

@@ -99,6 +99,8 @@ Result<std::unique_ptr<Lease>> Lease::create(const std::filesystem::path& direct
           table.gpu_index[i] = gpus[i].index;
           table.granted_bytes[i] = grant.gpu[i].memory_limit_bytes;
         }
+        if (request.observe)
+          grant.enforcement = static_cast<std::uint32_t>(wire::Enforcement::kObserve);
         grant.state = static_cast<std::uint32_t>(wire::LeaseState::kLive);
         grant.generation = 1;
         table.starts = 1;
@@ -320,6 +322,7 @@ bool Lease::empty_slot(unsigned slot) {
     totals.refusals += cell.refusals.exchange(0, std::memory_order_relaxed);
     totals.launches += cell.launches.exchange(0, std::memory_order_relaxed);
     totals.waiting_ns += cell.waiting_ns.exchange(0, std::memory_order_relaxed);
+    files_.table().would_refuse += cell.would_refuse.exchange(0, std::memory_order_relaxed);
     cell.demand.store(0, std::memory_order_relaxed);
     cell.gate_refusals.store(0, std::memory_order_relaxed);
     name_process(cell, {});
@@ -416,6 +419,18 @@ void Lease::hold_back(unsigned gpu, std::uint64_t excess_bytes) {
   held_back_[gpu] = steady;
   // A scribbler that keeps the bump out meets the limit a second later.
   if (const Status held = enforce_limit(gpu); !held) complain(held.error().message);
+}
+
+void Lease::set_observed(bool observed) {
+  const auto how = observed ? wire::Enforcement::kObserve : wire::Enforcement::kOn;
+  if (grant().enforcement.exchange(static_cast<std::uint32_t>(how)) ==
+      static_cast<std::uint32_t>(how))
+    return;
+  grant().generation.fetch_add(1, std::memory_order_release);
+}
+
+void Lease::count_flood() {
+  if (held_off_++ == 0) complain("its socket is flooded; it waits while others are served");
 }
 
 void Lease::end(wire::LeaseState state) {

@@ -81,6 +81,13 @@ class Lease {
 
   // In force when this returns ok. Bytes at most the GPU's memory.
   Status set_limit(unsigned gpu, std::uint64_t bytes);
+  // From the next refusal on.
+  void set_observed(bool observed);
+  bool is_observed() const {
+    return wire::Enforcement{grant().enforcement.load()} == wire::Enforcement::kObserve;
+  }
+  // Its socket had to stop listening for a moment.
+  void count_flood();
   // Once a second: so much does the lease hold beyond what is charged and ordinary. What stands
   // twice in a row it may take less.
   void hold_back(unsigned gpu, std::uint64_t excess_bytes);
@@ -146,6 +153,7 @@ class Lease {
   unsigned runners_ = 0;
   unsigned next_image_check_ = 0;
   unsigned complaints_ = 0;
+  std::uint64_t held_off_ = 0;
 };
 
 }  // namespace aliquot::broker

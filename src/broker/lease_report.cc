@@ -38,6 +38,10 @@ LeaseRow Lease::row() const {
   row.runners = runners_;
   row.processes = static_cast<std::uint32_t>(slot_of_.size());
   row.anomalies = files_.table().anomalies;
+  row.refused_attaches = files_.table().refused;
+  row.held_off = held_off_;
+  row.observed = is_observed();
+  row.would_refuse = files_.table().would_refuse;
   const wire::LedgerView ledger = files_.ledger();
   for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
     UsageRow usage;
@@ -67,6 +71,7 @@ LeaseRow Lease::row() const {
       usage.refusals = saturating_sum(usage.refusals, cell.refusals);
       usage.launches = saturating_sum(usage.launches, cell.launches);
       usage.waiting_ns = saturating_sum(usage.waiting_ns, cell.waiting_ns);
+      row.would_refuse = saturating_sum(row.would_refuse, cell.would_refuse);
       usage.compute.gate_refusals = saturating_sum(usage.compute.gate_refusals, cell.gate_refusals);
     }
     row.gpus.push_back(std::move(usage));

@@ -55,11 +55,14 @@ void LeaseSocket::accept_some() {
     UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       // Out of descriptors: somebody must go, or else we listen again later instead of spinning.
-      if ((errno == EMFILE || errno == ENFILE) && !make_room()) {
-        loop_.remove(listener_.get());
-        listening_ = false;
-      }
+      if ((errno == EMFILE || errno == ENFILE) && !make_room()) pause();
       return;
+    }
+    // Whoever else waits in the backlog of this lease is of this lease: others lose nothing.
+    if (++accepted_ == limits_.accepts) {
+      lease_.count_flood();
+      pause();
+      i = kAcceptsAtOnce;  // this one is still served
     }
     if (connections_.size() - hints_ >= limits_.pending) make_room();
     const int number = fd.get();
@@ -68,6 +71,11 @@ void LeaseSocket::accept_some() {
     by_fd_[number] = std::prev(connections_.end());
     if (!loop_.add(number, [this, number] { serve(number); })) close(by_fd_[number]);
   }
+}
+
+void LeaseSocket::pause() {
+  loop_.remove(listener_.get());
+  listening_ = false;
 }
 
 // The oldest unanswered connection goes: an honest one has said its request with its connect.
@@ -93,7 +101,8 @@ void LeaseSocket::close(Connections::iterator connection) {
   if (slot >= 0) lease_.connection_ended(static_cast<unsigned>(slot));
 }
 
-void LeaseSocket::close_silent() {
+void LeaseSocket::tidy() {
+  accepted_ = 0;
   const Nanoseconds now = loop_.now();
   for (auto at = connections_.begin(); at != connections_.end();) {
     const auto next = std::next(at);

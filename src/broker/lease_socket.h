@@ -19,6 +19,9 @@ namespace aliquot::broker {
 struct SocketLimits {
   Nanoseconds silence = 2 * kSecond;  // until a connection must have said what it wants
   unsigned pending = 512;             // connections that have not been answered
+  // Accepted between two calls of tidy(), four times a second. More than 300 programs that start at
+  // once need, less than keeps the broker busy.
+  unsigned accepts = 512;
 };
 
 class LeaseSocket {
@@ -29,8 +32,9 @@ class LeaseSocket {
   LeaseSocket(const LeaseSocket&) = delete;
   LeaseSocket& operator=(const LeaseSocket&) = delete;
 
-  // Closes connections that have been silent for too long. Once in a while.
-  void close_silent();
+  // Closes connections that have been silent for too long, listens again after a flood. Four times
+  // a second.
+  void tidy();
   std::size_t connections() const { return connections_.size(); }
 
  private:
@@ -56,6 +60,7 @@ class LeaseSocket {
   void close(Connections::iterator connection);
   bool make_room();
   Status listen();
+  void pause();
 
   Lease& lease_;
   Loop& loop_;
@@ -65,6 +70,7 @@ class LeaseSocket {
   Connections connections_;
   std::unordered_map<int, Connections::iterator> by_fd_;
   std::size_t hints_ = 0;
+  unsigned accepted_ = 0;  // since the last tidy()
   bool listening_ = false;
 };
 

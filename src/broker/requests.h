@@ -32,8 +32,9 @@ struct LeaseRequest {
   wire::Oversubscription oversubscription = wire::Oversubscription::kOff;
   std::string real_libcuda;  // absolute paths behind the interposer
   std::string real_libnvidia_ml;
-  std::string cgroup;  // where the run is confined to one: processes in it belong to the lease
-                       // (as run_membership.h names cgroups)
+  bool observe = false;  // memory: count what would have been refused, refuse nothing
+  std::string cgroup;    // where the run is confined to one: processes in it belong to the lease
+                         // (as run_membership.h names cgroups)
 };
 
 struct GrantedGpu {
@@ -108,6 +109,10 @@ struct LeaseRow {
   std::vector<UsageRow> gpus;
   std::vector<ProcessRow> rows;
   std::uint64_t anomalies = 0;  // audits that found the ledger written outside the protocol
+  std::uint64_t refused_attaches = 0;
+  std::uint64_t held_off = 0;  // times its socket was flooded and listened no more for a moment
+  bool observed = false;       // its limits of memory are not kept, only counted
+  std::uint64_t would_refuse = 0;
 };
 
 // A process that uses a leased GPU, was started by a lease's run, and never attached.
@@ -116,6 +121,14 @@ struct BypassRow {
   std::int32_t pid = 0;
   std::uint32_t index = 0;
   std::uint64_t bytes = 0;
+};
+
+// What else whoever runs the broker has to say: of aliquotd, GPUs that are not healthy, processes
+// that no lease knows, tenants that misbehave.
+struct NoteRow {
+  std::string kind;     // "gpu_health", "unleased_process", "tenant"
+  std::string subject;  // of which GPU, process or lease
+  std::string text;     // for people
 };
 
 // How much of each GPU a new share could get now.

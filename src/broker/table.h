@@ -63,7 +63,8 @@ struct Table {
   std::uint32_t held;                           // 1: lives until it is released, whoever runs in it
   std::uint32_t owner_uid;                      // who besides root may join and change it
   std::uint64_t offender_gpus;  // bit i: work on GPU i of the lease has passed its gate by
-  std::uint64_t reserved0[2];
+  std::uint64_t would_refuse;   // of ended processes, on all GPUs
+  std::uint64_t reserved0;
   TableEntry runner[kMaxRunners];
   TableEntry slot[wire::kMaxSlots];  // the first slot_count are meant
 };

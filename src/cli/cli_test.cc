@@ -76,6 +76,8 @@ TEST(Ps, NamesALeaseThatHoldsWellMoreThanIsCharged) {
   lease.gpus.resize(1);
   lease.gpus[0].used_bytes = 4 * model::kGiB;
   lease.gpus[0].unaccounted_bytes = static_cast<std::int64_t>(100 * model::kMiB);
+  EXPECT_EQ(notes_text({{"gpu_health", "GPU 3 GPU-x", "is lost: XID 79"}}),
+            "GPU 3 GPU-x is lost: XID 79\n");
   EXPECT_EQ(unaccounted_text({lease}), "");
   lease.gpus[0].unaccounted_bytes = static_cast<std::int64_t>(2 * model::kGiB);
   EXPECT_EQ(unaccounted_text({lease}),

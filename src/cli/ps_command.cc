@@ -70,6 +70,10 @@ Json row_json(const LeaseRow& lease) {
       .set("commands", std::int64_t{lease.runners})
       .set("attached", std::int64_t{lease.processes})
       .set("anomalies", lease.anomalies)
+      .set("refused_attaches", lease.refused_attaches)
+      .set("held_off", lease.held_off)
+      .set("observed", lease.observed)
+      .set("would_refuse", lease.would_refuse)
       .set("gpus", gpus)
       .set("processes", processes);
 }
@@ -77,6 +81,7 @@ Json row_json(const LeaseRow& lease) {
 Status show(bool json, Invocation& invocation) {
   std::vector<LeaseRow> leases;
   std::vector<broker::BypassRow> bypasses;
+  std::vector<broker::NoteRow> notes;
   // No broker means that nothing was granted: that is an answer, not an error.
   for (broker::Client& broker : running_brokers()) {
     auto rows = broker.list();
@@ -85,9 +90,12 @@ Status show(bool json, Invocation& invocation) {
     auto found = broker.bypasses();
     if (!found) return found.error();
     std::ranges::move(*found, std::back_inserter(bypasses));
+    auto said = broker.notes();
+    if (!said) return said.error();
+    std::ranges::move(*said, std::back_inserter(notes));
   }
   if (json) {
-    invocation.out << lease_json(leases, bypasses) << '\n';
+    invocation.out << lease_json(leases, bypasses, notes) << '\n';
     return {};
   }
   invocation.out << (leases.empty() ? "no lease\n"
@@ -97,6 +105,7 @@ Status show(bool json, Invocation& invocation) {
     invocation.out << "process " << row.pid << " of lease " << row.lease << " uses "
                    << model::memory_text(row.bytes) << " of GPU " << row.index
                    << " without having attached\n";
+  invocation.out << notes_text(notes);
   return {};
 }
 
@@ -137,8 +146,15 @@ std::string unaccounted_text(const std::vector<LeaseRow>& leases) {
   return text;
 }
 
+std::string notes_text(const std::vector<broker::NoteRow>& notes) {
+  std::string text;
+  for (const broker::NoteRow& note : notes) text += note.subject + ' ' + note.text + '\n';
+  return text;
+}
+
 std::string lease_json(const std::vector<LeaseRow>& leases,
-                       const std::vector<broker::BypassRow>& bypasses, int indent) {
+                       const std::vector<broker::BypassRow>& bypasses,
+                       const std::vector<broker::NoteRow>& notes, int indent) {
   Json rows = Json::array();
   for (const LeaseRow& lease : leases) rows.append(row_json(lease));
   Json past = Json::array();
@@ -148,7 +164,11 @@ std::string lease_json(const std::vector<LeaseRow>& leases,
                     .set("pid", std::int64_t{row.pid})
                     .set("gpu", std::int64_t{row.index})
                     .set("bytes", row.bytes));
-  return Json::object().set("leases", rows).set("bypasses", past).dump(indent);
+  Json said = Json::array();
+  for (const broker::NoteRow& note : notes)
+    said.append(
+        Json::object().set("kind", note.kind).set("subject", note.subject).set("text", note.text));
+  return Json::object().set("leases", rows).set("bypasses", past).set("notes", said).dump(indent);
 }
 
 void add_ps_command(CLI::App& app, Invocation& invocation) {

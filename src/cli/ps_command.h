@@ -17,8 +17,12 @@ std::string lease_table(const std::vector<broker::LeaseRow>& leases);
 // little, a ledger rewritten by its tenant much. Empty: nowhere.
 std::string unaccounted_text(const std::vector<broker::LeaseRow>& leases);
 
+// One line a note.
+std::string notes_text(const std::vector<broker::NoteRow>& notes);
+
 // docs/formats/cli_json.md
 std::string lease_json(const std::vector<broker::LeaseRow>& leases,
-                       const std::vector<broker::BypassRow>& bypasses, int indent = 2);
+                       const std::vector<broker::BypassRow>& bypasses,
+                       const std::vector<broker::NoteRow>& notes, int indent = 2);
 
 }  // namespace aliquot::cli

@@ -62,7 +62,7 @@ Status get_share(const std::string& name, bool json, std::ostream& out) {
     if (!row) return row.error();
     rows.push_back(*std::move(row));
   }
-  out << (json ? lease_json(rows, {}) + '\n' : lease_table(rows) + '\n' + compute_table(rows));
+  out << (json ? lease_json(rows, {}, {}) + '\n' : lease_table(rows) + '\n' + compute_table(rows));
   return {};
 }
 

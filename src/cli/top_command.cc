@@ -117,7 +117,7 @@ Status show(const TopOptions& options, std::ostream& out) {
     if (!frame) return frame.error();
     const TopStyle style = style_now(terminal);
     if (options.json)
-      out << lease_json(frame->leases, frame->bypasses, -1)
+      out << lease_json(frame->leases, frame->bypasses, {}, -1)
           << std::endl;  // NOLINT: read line by line
     else if (screen)
       screen->show(top_text(*frame, first ? nullptr : &before, style));

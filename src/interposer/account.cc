@@ -19,6 +19,11 @@ bool reserve_or_refuse(unsigned gpu, std::uint64_t bytes, Refusal refusal) {
     if (settle_pools(gpu) && reserve_again(gpu, bytes)) return true;
     if (tenant().settle() && reserve_again(gpu, bytes)) return true;
   }
+  if (tenant().is_observed()) {
+    own_cell(gpu).would_refuse.fetch_add(1, std::memory_order_relaxed);
+    return tenant().quota(gpu).without_limit().reserve(tenant().slot(), bytes) ==
+           wire::Outcome::kOk;
+  }
   own_cell(gpu).refusals.fetch_add(1, std::memory_order_relaxed);
   return false;
 }

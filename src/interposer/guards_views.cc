@@ -1,5 +1,5 @@
 // What a program sees of its share: one consistent pair, total = min(limit, physical) and
-// free = what the whole lease has left, never below 0.
+// free = what the whole lease has left, never below 0. A lease that is only observed sees the GPU.
 #include <algorithm>
 
 #include "interposer/devices.h"
@@ -11,7 +11,7 @@ namespace aliquot::interposer {
 namespace {
 
 std::uint64_t share_total(unsigned gpu, std::uint64_t physical) {
-  return std::min(limit_bytes(gpu), physical);
+  return tenant().is_observed() ? physical : std::min(limit_bytes(gpu), physical);
 }
 
 // Old calls have 32-bit sizes; what does not fit is said as the most that does.
@@ -31,6 +31,11 @@ CUresult memory_info(Size* free, Size* total, CUresult (*ask)(Size*, Size*)) {
   if (place.result != CUDA_SUCCESS) return place.result;
   if (place.gpu == kForeignGpu) return CUDA_ERROR_INVALID_DEVICE;
   settle_pools(place.gpu);
+  if (tenant().is_observed()) {
+    if (free != nullptr) *free = free_there;
+    if (total != nullptr) *total = physical;
+    return CUDA_SUCCESS;
+  }
   const std::uint64_t all = share_total(place.gpu, physical);
   const std::uint64_t used = used_bytes(place.gpu);
   if (free != nullptr) *free = fitting<Size>(all > used ? all - used : 0);

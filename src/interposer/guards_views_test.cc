@@ -40,6 +40,29 @@ TEST(View, ALimitAboveTheGpuShowsTheGpu) {
   EXPECT_EQ(device_total, 40 * kGiB);
 }
 
+TEST(View, AnObservedLeaseSeesTheGpuIsRefusedNothingAndCountsWhatItWouldBe) {
+  Share share(kGiB);
+  ASSERT_NE(share.begin(), nullptr);
+  share.lease.grant.enforcement = static_cast<std::uint32_t>(wire::Enforcement::kObserve);
+  size_t free = 0, total = 0;
+  CUdeviceptr within = 0, beyond = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&within, 900 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc_v2(&beyond, 2 * kGiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 40 * kGiB);
+  EXPECT_EQ(free, 1u);  // the driver's own word: the fake one always says so
+  const wire::Cell& cell = tenant().ledger().cell(tenant().slot(), 0);
+  EXPECT_EQ(cell.would_refuse, 1u);
+  EXPECT_EQ(cell.refusals, 0u);
+  EXPECT_EQ(tenant().quota(0).used(), 900 * kMiB + 2 * kGiB);
+  // Its limit is kept again: what it has it keeps, more is refused.
+  share.lease.grant.enforcement = static_cast<std::uint32_t>(wire::Enforcement::kOn);
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&more, kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemFree_v2(beyond), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc_v2(&more, kMiB), CUDA_SUCCESS);
+}
+
 TEST(View, UseAboveALoweredLimitShowsNothingFree) {
   Share share(kGiB);
   ASSERT_NE(share.begin(), nullptr);

@@ -33,7 +33,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) 
   const nvmlReturn_t result =
       real::nvmlDeviceGetMemoryInfo(device, memory != nullptr ? &whole : nullptr);
   if (result != NVML_SUCCESS) return result;
-  const ShareMemory share = share_memory(device, whole.total);
+  const ShareMemory share = tenant().is_observed()
+                                ? ShareMemory{whole.total, whole.used, whole.free}
+                                : share_memory(device, whole.total);
   *memory = {share.total, share.free, share.used};
   return NVML_SUCCESS;
 }
@@ -46,6 +48,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   whole.version = memory->version;
   const nvmlReturn_t result = real::nvmlDeviceGetMemoryInfo_v2(device, &whole);
   if (result != NVML_SUCCESS) return result;
+  if (tenant().is_observed()) {
+    *memory = whole;
+    return NVML_SUCCESS;
+  }
   const ShareMemory share = share_memory(device, whole.total);
   memory->total = share.total;
   memory->reserved = 0;

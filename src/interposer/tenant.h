@@ -40,6 +40,11 @@ class Tenant {
   const wire::Grant& grant() const { return *attachment_.grant; }
   const wire::LedgerView& ledger() const { return attachment_.ledger; }
   unsigned gpu_count() const { return grant().gpu_count; }
+  // Its memory is counted and nothing is refused.
+  bool is_observed() const {
+    return grant().enforcement.load(std::memory_order_relaxed) ==
+           static_cast<std::uint32_t>(wire::Enforcement::kObserve);
+  }
   unsigned slot() const { return static_cast<unsigned>(attachment_.slot); }
   wire::Quota quota(unsigned gpu) const { return {attachment_.ledger, grant(), gpu}; }
   // The broker has subtracted every process that is dead by now; false if nobody answered.

@@ -81,6 +81,8 @@ struct XidCount {
 class GpuHealth {
  public:
   explicit GpuHealth(const HealthOptions& options = {}) : options_(options) {}
+  // From the next probe on; what is known stays.
+  void set_options(const HealthOptions& options) { options_ = options; }
 
   void on_probe(const HealthReading& reading, Nanoseconds now);
   void on_xid(unsigned xid, Nanoseconds now);

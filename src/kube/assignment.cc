@@ -119,14 +119,28 @@ Result<std::uint32_t> parse_weight(std::string_view text) {
   return weight;
 }
 
-Status set_share_word(std::string_view key, std::string_view value, ShareAsk& ask) {
+Result<model::MemoryQuantity> memory_of(std::string_view text, BareMemory bare) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool is_bare = error == std::errc() && stop == end;
+  if (!is_bare || bare.unit_bytes == 0) return model::parse_memory(text);
+  std::uint64_t bytes = 0;
+  if (number == 0 || __builtin_mul_overflow(number, bare.unit_bytes, &bytes) ||
+      bytes > model::kLargestMemory)
+    return Error{Errc::kInvalid, "out of range"};
+  return model::MemoryQuantity{model::MemoryQuantity::Kind::kBytes, bytes};
+}
+
+Status set_share_word(std::string_view key, std::string_view value, BareMemory bare,
+                      ShareAsk& ask) {
   const auto put = [](auto result, auto& slot) -> Status {
     if (!result) return result.error();
     if (slot) return Error{Errc::kInvalid, "said twice"};
     slot = *result;
     return {};
   };
-  if (key == "memory") return put(model::parse_memory(value), ask.memory);
+  if (key == "memory") return put(memory_of(value, bare), ask.memory);
   if (key == "cores") return put(model::parse_cores(value), ask.cores);
   if (key == "weight") return put(parse_weight(value), ask.weight);
   if (key == "class") {
@@ -194,13 +208,13 @@ std::string assignment_text(const Assignment& assignment) {
   return Json::object().set("version", kVersion).set("containers", std::move(containers)).dump();
 }
 
-Result<ShareAsk> ask_of(const Pod& pod, const Container& container) {
+Result<ShareAsk> ask_of(const Pod& pod, const Container& container, BareMemory bare) {
   ShareAsk ask;
   if (const std::string* text = pod.annotation(kMemoryAnnotation)) {
     const Result<std::string_view> word = word_for(kMemoryAnnotation, *text, container.name);
     if (!word) return word.error();
     if (!word->empty()) {
-      const Result<model::MemoryQuantity> memory = model::parse_memory(*word);
+      const Result<model::MemoryQuantity> memory = memory_of(*word, bare);
       if (!memory) return refused(kMemoryAnnotation, *word, memory.error().message);
       ask.memory = *memory;
     }
@@ -218,7 +232,8 @@ Result<ShareAsk> ask_of(const Pod& pod, const Container& container) {
   return ask;
 }
 
-Result<std::optional<ShareAsk>> share_change(const Pod& pod, const Container& container) {
+Result<std::optional<ShareAsk>> share_change(const Pod& pod, const Container& container,
+                                             BareMemory bare) {
   const std::string* annotation = pod.annotation(kShareAnnotation);
   if (annotation == nullptr) return std::optional<ShareAsk>();
   std::string_view text = *annotation;
@@ -238,7 +253,7 @@ Result<std::optional<ShareAsk>> share_change(const Pod& pod, const Container& co
     const bool ours = dot == std::string_view::npos || name == container.name;
     ShareAsk other;
     ShareAsk& into = dot == std::string_view::npos ? all : ours ? own : other;
-    if (const Status set = set_share_word(key, trimmed(word.substr(equals + 1)), into); !set)
+    if (const Status set = set_share_word(key, trimmed(word.substr(equals + 1)), bare, into); !set)
       return refused(kShareAnnotation, word, set.error().message);
     said = said || ours;
     if (comma == std::string_view::npos) break;

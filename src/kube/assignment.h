@@ -65,10 +65,17 @@ struct ShareAsk {
   bool operator==(const ShareAsk&) const = default;
 };
 
+// What a bare number of memory in an annotation counts, in bytes. Others mean MiB, GB or blocks of
+// 256 MiB by it, so without an administrator's word it is refused.
+struct BareMemory {
+  std::uint64_t unit_bytes = 0;  // 0: refused
+};
+
 // What the pod asks for one of its containers by annotation or, where there is none, by limits.
-Result<ShareAsk> ask_of(const Pod& pod, const Container& container);
+Result<ShareAsk> ask_of(const Pod& pod, const Container& container, BareMemory bare = {});
 
 // The live change (aliquot.dev/share) for one container; nothing where the pod says none.
-Result<std::optional<ShareAsk>> share_change(const Pod& pod, const Container& container);
+Result<std::optional<ShareAsk>> share_change(const Pod& pod, const Container& container,
+                                             BareMemory bare = {});
 
 }  // namespace aliquot::kube

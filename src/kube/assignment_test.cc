@@ -120,6 +120,17 @@ TEST(Ask, ThatCannotBeMeantIsRefused) {
   for (const std::string_view wrong : {"4096", "", "4GiB,", "4GiB,2GiB", "main=1GiB,main=2GiB",
                                        "=1GiB", "main=", "main=1GiB=2", "-1GiB"})
     EXPECT_FALSE(ask_of(pod_with(kMemoryAnnotation, wrong), container_named("main"))) << wrong;
+  // A bare number, only where an administrator says what it counts.
+  const Pod bare = pod_with(kMemoryAnnotation, "4");
+  EXPECT_EQ(ask_of(bare, container_named("main"), {1'000'000'000})->memory, bytes(4'000'000'000));
+  EXPECT_FALSE(ask_of(bare, container_named("main")));
+  EXPECT_FALSE(
+      ask_of(pod_with(kMemoryAnnotation, "9999999999999"), container_named("main"), {1u << 30}));
+  EXPECT_EQ(
+      share_change(pod_with(kShareAnnotation, "memory=2"), container_named("main"), {1u << 30})
+          ->value()
+          .memory,
+      bytes(2ull << 30));
   const Result<ShareAsk> ask = ask_of(pod_with(kCoresAnnotation, "101"), container_named("main"));
   ASSERT_FALSE(ask);
   EXPECT_EQ(ask.error().message.find("aliquot.dev/cores: '101': "), 0u) << ask.error().message;

@@ -48,8 +48,9 @@ Result<Installation> installation() {
   const fs::path program = fs::read_symlink("/proc/self/exe", code);
   if (code) return Error{Errc::kInternal, "read /proc/self/exe: " + code.message()};
   Installation found{program.parent_path() / "aliquot-probe",
-                     program.parent_path() / "../lib/aliquot/libaliquot.so"};
-  for (const fs::path& path : {found.probe, found.library})
+                     program.parent_path() / "../lib/aliquot/libaliquot.so",
+                     program.parent_path() / "aliquot-image-check"};
+  for (const fs::path& path : {found.probe, found.library, found.image_check})
     if (!fs::exists(path, code))
       return Error{Errc::kNotFound,
                    "find " + path.string() + ": not there; install it beside " + program.string()};
@@ -88,8 +89,9 @@ void reload(const Invocation& invocation, Config& config, Daemon& daemon, const 
   for (const std::string& key : keys_for_restart(config, *read))
     log.warning("reload: " + key + " takes effect at the next start");
   config.health_check_interval = read->health_check_interval;
-  daemon.health().set_interval(config.health_check_interval);
-  daemon.refresh();
+  config.health_quiet = read->health_quiet;
+  config.observe = read->observe;
+  daemon.reload(config);
   log.info("reloaded");
 }
 

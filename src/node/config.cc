@@ -62,12 +62,63 @@ Status set_slots(Config& config, const std::string& text) {
   return {};
 }
 
+std::string trimmed(std::string_view text) {
+  const std::size_t from = text.find_first_not_of(" \t\r");
+  if (from == std::string_view::npos) return {};
+  return std::string(text.substr(from, text.find_last_not_of(" \t\r") + 1 - from));
+}
+
+Status set_unleased(Config& config, const std::string& text) {
+  return one_of(config.on_unleased, text,
+                std::array<std::pair<std::string_view, OnUnleased>, 2>{
+                    {{"report", OnUnleased::kReport}, {"end", OnUnleased::kEnd}}});
+}
+
+Status set_enforce(Config& config, const std::string& text) {
+  return one_of(
+      config.observe.all, text,
+      std::array<std::pair<std::string_view, bool>, 2>{{{"on", false}, {"observe", true}}});
+}
+
+// "lab, default/train": a name is never empty and has no more than one slash.
+Status set_observed(Config& config, const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string name = trimmed(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    if (name.empty() || std::ranges::count(name, '/') > 1 || name.front() == '/' ||
+        name.back() == '/')
+      return wrong(text, "NAMESPACE or NAMESPACE/POD, separated by commas");
+    names.push_back(name);
+  }
+  config.observe.names = std::move(names);
+  return {};
+}
+
+Status set_replicas(Config& config, const std::string& text) {
+  const auto number = whole(text);
+  if (!number || *number > 100) return wrong(text, "0 to 100");
+  config.nvidia_replicas = static_cast<unsigned>(*number);
+  return {};
+}
+
+template <Nanoseconds Config::* M>
 Status set_interval(Config& config, const std::string& text) {
   const auto time = duration(text);
   if (!time) return time.error();
   if (*time < kSecond) return wrong(text, "at least 1s");
-  config.health_check_interval = *time;
+  config.*M = *time;
   return {};
+}
+
+Status set_taint(Config& config, const std::string& text) {
+  for (const char* known : {"", "NoSchedule", "PreferNoSchedule", "NoExecute"})
+    if (text == known) {
+      config.unhealthy_taint = text;
+      return {};
+    }
+  return wrong(text, "NoSchedule, PreferNoSchedule, NoExecute or nothing");
 }
 
 Status set_unit(Config& config, const std::string& text) {
@@ -148,11 +199,25 @@ constexpr ConfigKey kKeys[] = {
      same<&Config::resource>},
     {"slots_per_gpu", "N", "Most shares of one GPU that kubelet gives out", false, set_slots,
      same<&Config::slots_per_gpu>},
-    {"health_check_interval", "TIME", "Between looks at a healthy GPU", true, set_interval,
-     same<&Config::health_check_interval>},
+    {"health_check_interval", "TIME", "Between looks at a healthy GPU", true,
+     set_interval<&Config::health_check_interval>, same<&Config::health_check_interval>},
+    {"health_quiet", "TIME", "How long after its last XID or ECC error a GPU may recover", true,
+     set_interval<&Config::health_quiet>, same<&Config::health_quiet>},
+    {"unhealthy_taint", "EFFECT", "Taint the node so while a GPU is not usable; empty: no taint",
+     false, set_taint, same<&Config::unhealthy_taint>},
+    {"on_unleased", "report|end",
+     "What happens to a container's process that uses a GPU past its share", false, set_unleased,
+     same<&Config::on_unleased>},
+    {"enforce", "on|observe", "Observe: count what would be refused of memory, refuse nothing",
+     true, set_enforce, same<&Config::observe>},
+    {"observe", "NAMESPACE[/POD],...", "Only observe these", true, set_observed,
+     same<&Config::observe>},
+    {"nvidia_replicas", "N", "Serve each GPU N times as nvidia.com/gpu too; 1: whole, 0: not",
+     false, set_replicas, same<&Config::nvidia_replicas>},
     {"allocator_strategy", "binpack|spread", "Which slots kubelet is told to prefer", false,
      set_strategy, same<&Config::allocator_strategy>},
-    {"default_memory_unit", "SIZE", "What a bare number of memory counts", false, set_unit,
+    {"default_memory_unit", "SIZE",
+     "What a bare number of memory counts; without it a unit is asked for", false, set_unit,
      same<&Config::default_memory_unit>},
     {"injection", "cdi|mounts", "How containers get their lease (mounts: runtimes without CDI)",
      false, set_injection, same<&Config::injection>},
@@ -173,12 +238,6 @@ constexpr ConfigKey kKeys[] = {
     {"log_level", "debug|info|warning|error", "What is said", false, set_level,
      same<&Config::log_level>},
 };
-
-std::string trimmed(std::string_view text) {
-  const std::size_t from = text.find_first_not_of(" \t\r");
-  if (from == std::string_view::npos) return {};
-  return std::string(text.substr(from, text.find_last_not_of(" \t\r") + 1 - from));
-}
 
 Status read_ini(Config& config, std::string_view text, std::string_view where) {
   unsigned number = 0;

@@ -18,11 +18,14 @@
 #include "common/result.h"
 #include "log/log.h"
 #include "node/late_binding.h"
+#include "node/observe_rule.h"
 #include "node/preferred_slots.h"
 
 namespace aliquot::node {
 
 enum class UseKubelet { kAuto, kYes, kNo };
+// What happens to a container's process that uses a GPU past its share.
+enum class OnUnleased { kReport, kEnd };
 
 struct Config {
   std::filesystem::path state_directory = "/run/aliquot";
@@ -33,8 +36,13 @@ struct Config {
   std::string resource = "aliquot.dev/gpu";
   unsigned slots_per_gpu = 16;
   Nanoseconds health_check_interval = 60 * kSecond;
+  Nanoseconds health_quiet = 300 * kSecond;  // an XID counts as gone when it did not come again
+  std::string unhealthy_taint;               // effect of the taint; empty: none
+  OnUnleased on_unleased = OnUnleased::kReport;
+  ObserveRule observe;
+  unsigned nvidia_replicas = 0;  // of each GPU as nvidia.com/gpu; 0: that is not served
   SlotStrategy allocator_strategy = SlotStrategy::kBinpack;
-  std::uint64_t default_memory_unit = 1'000'000'000;
+  std::uint64_t default_memory_unit = 0;  // of a bare number of memory; 0: those are refused
   InjectionWay injection = InjectionWay::kCdi;
   std::filesystem::path cdi_directory = "/var/run/cdi";
   std::string node_name;             // as the API server has it; empty: pods come from kubelet

@@ -100,19 +100,19 @@ TEST(KubeletCheckpoint, BothOfItsFormsAreRead) {
       R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r",)"
       R"("DeviceIDs":{"0":["x"],"-1":["y"]},"AllocResp":"eA=="},{"PodUID":"u","ContainerName":"d",)"
       R"("ResourceName":"other","DeviceIDs":{"0":["z"]}}],"RegisteredDevices":{}},"Checksum":7})",
-      "r");
+      {"r"});
   ASSERT_TRUE(now) << now.error().message;
   ASSERT_EQ(now->size(), 1u);
   EXPECT_EQ(now->at(0), (HeldDevices{"", "", "u", "c", {"x", "y"}}));
   const auto old = parse_checkpoint(
       R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r",)"
       R"("DeviceIDs":["x"]}]}})",
-      "r");
+      {"r"});
   ASSERT_TRUE(old);
   EXPECT_EQ(old->at(0).ids, std::vector<std::string>{"x"});
-  EXPECT_TRUE(parse_checkpoint(R"({"Data":{"PodDeviceEntries":null}})", "r")->empty());
-  EXPECT_FALSE(parse_checkpoint(R"({"Entries":[]})", "r"));
-  EXPECT_FALSE(parse_checkpoint("{", "r"));
+  EXPECT_TRUE(parse_checkpoint(R"({"Data":{"PodDeviceEntries":null}})", {"r"})->empty());
+  EXPECT_FALSE(parse_checkpoint(R"({"Entries":[]})", {"r"}));
+  EXPECT_FALSE(parse_checkpoint("{", {"r"}));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "node/job_gift.h"
 #include "node/metrics.h"
 #include "node/on_loop.h"
+#include "node/slots.h"
 #include "topology/search.h"
 
 namespace aliquot::node {
@@ -19,8 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNvidiaResource = "nvidia.com/gpu";
 // What nobody tells us of: pods that ended while kubelet did not answer, leases left over.
 constexpr Nanoseconds kReconcileEvery = 10 * kSecond;
+// A process that uses a GPU past us is named within 10 s: its GPU is asked every 5 s, and two looks
+// in a row must find it.
+constexpr Nanoseconds kLookEvery = 2 * kSecond;
 
 std::vector<std::size_t> by_topology(const topology::Shape& shape,
                                      const std::vector<broker::RoomRow>& fitting,
@@ -34,6 +39,13 @@ std::vector<std::size_t> by_topology(const topology::Shape& shape,
   for (std::size_t i = 0; i < fitting.size(); ++i)
     if (best->contains(fitting[i].index)) chosen.push_back(i);
   return chosen;
+}
+
+inventory::HealthOptions health_options(const Config& config) {
+  inventory::HealthOptions options;
+  options.interval = config.health_check_interval;
+  options.quiet = config.health_quiet;
+  return options;
 }
 
 }  // namespace
@@ -82,7 +94,8 @@ Daemon::Daemon(Options options, FoundMachine machine, const Clock& clock)
       view_(view_of(machine_.inventory, machine_.driver)),
       clock_(clock),
       probe_source_(std::make_unique<Probes>(*this)),
-      health_(board_, clock, options_.config.health_check_interval, options_.log.named("health")) {}
+      health_(board_, clock, health_options(options_.config), options_.log.named("health"),
+              [this](const HealthChange& change) { report_health(change); }) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock) {
   if (const Status made = make_directories(options.config.state_directory, 0755); !made)
@@ -92,6 +105,7 @@ Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock
   auto machine = find_machine(search);
   if (!machine) return machine.error();
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), *std::move(machine), clock));
+  if (const Status started = daemon->start_api_client(); !started) return started.error();
   if (const Status started = daemon->start_broker(); !started) return started.error();
   if (const Status started = daemon->start_kubelet_half(); !started) return started.error();
   if (const Status started = daemon->start_metrics(); !started) return started.error();
@@ -110,6 +124,7 @@ Daemon::~Daemon() {
   std::thread turning;
   if (broker_) turning = std::thread([this] { broker_->run(); });
   scrapes_.reset();
+  nvidia_watch_.reset();
   watch_.reset();
   if (maintenance_.joinable()) maintenance_.join();
   pods_.reset();
@@ -134,12 +149,14 @@ Status Daemon::start_broker() {
     return shape && count > 1 ? by_topology(*shape, fitting, count)
                               : broker::least_room(fitting, count);
   };
+  broker_options.notes = [this] { return notes(); };
   auto broker = broker::Broker::open(std::move(broker_options), *probe_source_, clock_);
   if (!broker) return broker.error();
   broker_ = std::move(*broker);
   board_.set_gpus(view_.offered, view_.shape);
   ProbePool::Options pool{options_.installation.probe, machine_.driver.libnvidia_ml,
-                          !machine_.driver.simulated(), options_.log.named("probes")};
+                          !machine_.driver.simulated(), options_.config.health_check_interval,
+                          options_.log.named("probes")};
   probes_ = std::make_unique<ProbePool>(std::move(pool), view_.gpus, broker_->loop(), &health_);
   usage_ = std::make_unique<UsageWatch>(
       UsageWatch::Surroundings{broker_->book(), broker_->loop(), *probes_},
@@ -159,16 +176,21 @@ Status Daemon::start_kubelet_half() {
                       (config.kubelet == UseKubelet::kAuto &&
                        fs::is_directory(config.kubelet_directory / "device-plugins", code));
   if (!wanted) return {};
-  const auto files =
+  auto files =
       lay_out_node_files(config.state_directory, options_.installation.library, machine_.driver);
   if (!files) return files.error();
+  files->image_check = options_.installation.image_check;
   resources_ = open_pod_resources(config.kubelet_directory / "pod-resources" / "kubelet.sock");
-  if (const Status started = start_pods(); !started) return started;
+  start_pods();
   LateBinding::Options binding;
   binding.state_directory = config.state_directory;
   binding.cdi_directory = config.cdi_directory;
   binding.checkpoint = config.kubelet_directory / "device-plugins" / "kubelet_internal_checkpoint";
-  binding.resource = config.resource;
+  binding.resources = {config.resource};
+  if (config.nvidia_replicas != 0) binding.resources.push_back(kNvidiaResource);
+  binding.nvidia_replicas = std::max(config.nvidia_replicas, 1u);
+  binding.bare_memory = {config.default_memory_unit};
+  binding.observe = config.observe;
   binding.way = config.injection;
   binding.strategy = config.allocator_strategy;
   binding.files = *files;
@@ -176,7 +198,7 @@ Status Daemon::start_kubelet_half() {
   binding.add_wishes = [this](const kube::Pod& pod, const BoundContainer& bound,
                               ContainerGift& gift) { return add_wishes(pod, bound, gift); };
   binding.on_refused_change = [this](const kube::Pod& pod, const std::string& why) {
-    report_refused(pod, why);
+    report(kube::event_target(pod), "ShareRefused", why);
   };
   binding.log = options_.log.named("binding");
   binding_ = std::make_unique<LateBinding>(
@@ -188,7 +210,13 @@ Status Daemon::start_kubelet_half() {
   watch.resource = config.resource;
   watch.slots_per_gpu = config.slots_per_gpu;
   watch.log = options_.log.named("kubelet");
-  watch_ = std::make_unique<KubeletWatch>(std::move(watch), board_, *binding_, clock_);
+  watch_ = std::make_unique<KubeletWatch>(watch, board_, *binding_, clock_);
+  if (config.nvidia_replicas == 0) return {};
+  watch.endpoint = "aliquot-nvidia.sock";
+  watch.resource = kNvidiaResource;
+  watch.slots_per_gpu = config.nvidia_replicas;
+  watch.first_slot = kNvidiaSlots;
+  nvidia_watch_ = std::make_unique<KubeletWatch>(std::move(watch), board_, *binding_, clock_);
   return {};
 }
 
@@ -208,8 +236,27 @@ Status Daemon::add_wishes(const kube::Pod& pod, const BoundContainer& bound,
   return {};
 }
 
-// From the API server where this node has a name in one, else from kubelet itself.
-Status Daemon::start_pods() {
+// Of the API server where this node has a name in one, else of kubelet itself, which has no Events.
+Status Daemon::start_api_client() {
+  const Config& config = options_.config;
+  if (config.node_name.empty()) {
+    api_ = std::make_unique<kube::ApiClient>(kube::anonymous_access(config.kubelet_url), clock_);
+    return {};
+  }
+  const auto access = kube::find_access(config.kubeconfig, kube::process_environment());
+  if (!access) return access.error();
+  api_ = std::make_unique<kube::ApiClient>(*access, clock_);
+  Notices::Options notices;
+  notices.node = config.node_name;
+  notices.taint_effect = config.unhealthy_taint;
+  notices.log = options_.log.named("notices");
+  for (std::size_t i = 0; i < view_.gpus.size(); ++i)
+    notices.gpu_index[view_.gpus[i].uuid] = static_cast<unsigned>(i);
+  notices_ = std::make_unique<Notices>(std::move(notices), *api_);
+  return {};
+}
+
+void Daemon::start_pods() {
   const Config& config = options_.config;
   const auto changed = [this](const kube::Pods&) {
     const std::lock_guard lock(mutex_);
@@ -217,22 +264,17 @@ Status Daemon::start_pods() {
     woken_.notify_all();
   };
   if (config.node_name.empty()) {
-    api_ = std::make_unique<kube::ApiClient>(kube::anonymous_access(config.kubelet_url), clock_);
     auto pods = std::make_unique<kube::KubeletPods>(*api_, options_.log.named("pods"));
     pods->on_change(changed);
     pods->start();
     pods_ = std::move(pods);
-    return {};
+    return;
   }
-  const auto access = kube::find_access(config.kubeconfig, kube::process_environment());
-  if (!access) return access.error();
-  api_ = std::make_unique<kube::ApiClient>(*access, clock_);
   auto pods =
       std::make_unique<kube::ApiPods>(*api_, config.node_name, clock_, options_.log.named("pods"));
   pods->on_change(changed);
   pods->start();
   pods_ = std::move(pods);
-  return {};
 }
 
 Status Daemon::start_metrics() {
@@ -293,14 +335,15 @@ Result<NodeFigures> Daemon::figures() {
   return figures_of(sources);
 }
 
-void Daemon::report_refused(const kube::Pod& pod, const std::string& why) {
-  if (options_.config.node_name.empty()) return;  // there is no API server to tell
-  kube::Event event;
-  event.target = kube::event_target(pod);
-  event.reason = "ShareRefused";
-  event.message = why;
-  const Status posted = kube::post_event(*api_, event, std::time(nullptr));
-  if (!posted) options_.log.warning(posted.error().message);
+void Daemon::reload(const Config& config) {
+  options_.config.health_check_interval = config.health_check_interval;
+  options_.config.health_quiet = config.health_quiet;
+  options_.config.observe = config.observe;
+  health_.set_options(health_options(config));
+  if (binding_) binding_->observe(config.observe);
+  broker_->loop().post(
+      [this, interval = config.health_check_interval] { probes_->ask_every(interval); });
+  refresh();
 }
 
 void Daemon::run() { broker_->run(); }
@@ -311,10 +354,12 @@ void Daemon::refresh() {
   woken_.notify_all();
 }
 
-bool Daemon::is_ready() const { return !watch_ || watch_->is_ready(); }
+bool Daemon::is_ready() const {
+  return (!watch_ || watch_->is_ready()) && (!nvidia_watch_ || nvidia_watch_->is_ready());
+}
 
 void Daemon::maintain() {
-  Nanoseconds reconciled_at = 0;
+  Nanoseconds reconciled_at = 0, looked_at = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const bool inventory = std::exchange(inventory_wanted_, false);
@@ -322,44 +367,19 @@ void Daemon::maintain() {
     lock.unlock();
     if (inventory) take_inventory();
     if (binding_ && changed) binding_->apply_changes(pods_->pods());
+    if (clock_.now() - looked_at >= kLookEvery) {
+      looked_at = clock_.now();
+      look_at_tenants();
+    }
     if (clock_.now() - reconciled_at >= kReconcileEvery) {
       reconciled_at = clock_.now();
-      look_for_unleased();
       // It says by itself what it repairs; a kubelet that is away is the watch's to report.
       if (binding_) static_cast<void>(binding_->reconcile());
     }
     lock.lock();
-    woken_.wait_for(lock, std::chrono::nanoseconds(kReconcileEvery),
+    woken_.wait_for(lock, std::chrono::nanoseconds(kLookEvery),
                     [&] { return stopping_ || pods_changed_ || inventory_wanted_; });
   }
-}
-
-std::vector<UnleasedProcess> Daemon::unleased() const {
-  const std::lock_guard lock(mutex_);
-  return unleased_;
-}
-
-// Said once of each; what is to be done about them is the administrator's.
-void Daemon::look_for_unleased() {
-  const auto leases = on_loop<std::vector<broker::LeaseRow>>(
-      broker_->loop(), [this] { return Result(broker_->book().rows_after("", 1000)); });
-  if (!leases) return;
-  auto found = unleased_processes(probes_->latest(), *leases, [](std::int32_t pid) {
-    const auto text = read_file("/proc/" + std::to_string(pid) + "/cgroup", 64 << 10);
-    return text ? *text : std::string();
-  });
-  for (const UnleasedProcess& process : found) {
-    const auto before = unleased();
-    if (std::ranges::find(before, process.pid, &UnleasedProcess::pid) != before.end()) continue;
-    std::string whose;
-    if (pods_ && !process.pod_uid.empty())
-      for (const kube::PodRef& pod : pods_->pods())
-        if (pod->cgroup_uid() == process.pod_uid) whose = " of pod " + pod->full_name();
-    options_.log.warning("process " + std::to_string(process.pid) + whose + " uses GPU " +
-                         process.uuid + " without a lease: no limit holds it");
-  }
-  const std::lock_guard lock(mutex_);
-  unleased_ = std::move(found);
 }
 
 void Daemon::take_inventory() {

@@ -26,8 +26,10 @@
 #include "node/machine_view.h"
 #include "node/node_figures.h"
 #include "node/node_health.h"
+#include "node/notices.h"
 #include "node/probe_pool.h"
 #include "node/scrape_server.h"
+#include "node/tenant_watch.h"
 #include "node/unleased.h"
 #include "node/usage_watch.h"
 
@@ -35,8 +37,9 @@ namespace aliquot::node {
 
 // The programs and libraries that belong to this one.
 struct Installation {
-  std::filesystem::path probe;    // aliquot-probe
-  std::filesystem::path library;  // libaliquot.so
+  std::filesystem::path probe;        // aliquot-probe
+  std::filesystem::path library;      // libaliquot.so
+  std::filesystem::path image_check;  // aliquot-image-check
 };
 
 class Daemon {
@@ -55,18 +58,19 @@ class Daemon {
 
   void run();
   void stop() { broker_->stop(); }
+  // What may change while it runs. Any thread.
+  void reload(const Config& config);
   // The driver's inventory is taken anew, soon.
   void refresh();
 
   bool is_ready() const;
   ProbePool& probes() { return *probes_; }
   DeviceBoard& board() { return board_; }
-  NodeHealth& health() { return health_; }
   broker::Broker& broker() { return *broker_; }
   const LateBinding* binding() const { return binding_.get(); }
   // One look at everything. Any thread but the loop's.
   Result<NodeFigures> figures();
-  // Processes on a GPU that no lease knows, as of the last look (every 10 s). Any thread.
+  // Processes on a GPU that no lease knows, as of the last looks (every 2 s). Any thread.
   std::vector<UnleasedProcess> unleased() const;
 
  private:
@@ -75,14 +79,20 @@ class Daemon {
   Daemon(Options options, FoundMachine machine, const Clock& clock);
   Status start_broker();
   Status start_kubelet_half();
-  Status start_pods();
   Status add_wishes(const kube::Pod& pod, const BoundContainer& bound, ContainerGift& gift) const;
+  Status start_api_client();
+  void start_pods();
   Status start_metrics();
   MachineSearch search() const;
   void maintain();
   void take_inventory();
-  void look_for_unleased();
-  void report_refused(const kube::Pod& pod, const std::string& why);
+  void look_at_tenants();
+  void look_for_unleased(const std::vector<broker::LeaseRow>& leases);
+  void report_unleased(const UnleasedProcess& process);
+  void report_misconduct(const Misconduct& one);
+  void report(const kube::EventTarget& target, const char* reason, const std::string& text);
+  void report_health(const HealthChange& change);
+  std::vector<broker::NoteRow> notes() const;
 
   Options options_;
   FoundMachine machine_;
@@ -96,17 +106,20 @@ class Daemon {
   std::unique_ptr<UsageWatch> usage_;
   std::unique_ptr<PodResources> resources_;
   std::unique_ptr<kube::ApiClient> api_;
+  std::unique_ptr<Notices> notices_;  // null without an API server; outlives the broker's loop
   std::unique_ptr<LateBinding> binding_;
   std::unique_ptr<kube::PodSource> pods_;
-  std::unique_ptr<KubeletWatch> watch_;
+  std::unique_ptr<KubeletWatch> watch_, nvidia_watch_;
   std::unique_ptr<DcgmSource> dcgm_;
   std::unique_ptr<ScrapeServer> scrapes_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::vector<UnleasedProcess> unleased_;
+  std::vector<Misconduct> misconduct_;
   std::condition_variable woken_;
   bool stopping_ = false, pods_changed_ = false, inventory_wanted_ = false;
   std::atomic<bool> ending_ = false;
+  std::vector<UnleasedProcess> unleased_candidates_;  // the maintenance thread's
   std::thread maintenance_;
 };
 

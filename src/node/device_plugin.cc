@@ -50,10 +50,11 @@ std::vector<std::string> list_of(const Strings& strings) {
   return {strings.begin(), strings.end()};
 }
 
-v1beta1::ListAndWatchResponse message_of(const DeviceBoard::Content& content, unsigned slots) {
+v1beta1::ListAndWatchResponse message_of(const DeviceBoard::Content& content, unsigned first,
+                                         unsigned slots) {
   v1beta1::ListAndWatchResponse message;
   for (const OfferedGpu& gpu : content.gpus)
-    for (unsigned n = 0; n < slots; ++n) {
+    for (unsigned n = first; n < first + slots; ++n) {
       v1beta1::Device& device = *message.add_devices();
       device.set_id(slot_id({gpu.uuid, n}));
       device.set_health(gpu.healthy ? "Healthy" : "Unhealthy");
@@ -81,8 +82,12 @@ void fill(v1beta1::ContainerAllocateResponse& to, const ContainerGift& gift) {
 
 class Service final : public v1beta1::DevicePlugin::Service {
  public:
-  Service(unsigned slots, const DeviceBoard& board, PluginDecisions& decisions)
-      : slots_(slots), board_(board), decisions_(decisions) {}
+  Service(const PluginServer::Options& options, const DeviceBoard& board,
+          PluginDecisions& decisions)
+      : first_(options.first_slot),
+        slots_(options.slots_per_gpu),
+        board_(board),
+        decisions_(decisions) {}
 
   grpc::Status GetDevicePluginOptions(ServerContext* /*context*/, const v1beta1::Empty* /*request*/,
                                       v1beta1::DevicePluginOptions* options) override {
@@ -97,7 +102,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
     std::uint64_t sent = 0;
     ++streams_;
     while (!stopping_ && !context->IsCancelled()) {
-      if (content.version != sent && !writer->Write(message_of(content, slots_))) break;
+      if (content.version != sent && !writer->Write(message_of(content, first_, slots_))) break;
       sent = content.version;
       content = board_.wait(sent, kStreamLook);
     }
@@ -140,6 +145,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
   bool has_stream() const { return streams_ > 0; }
 
  private:
+  unsigned first_;
   unsigned slots_;
   const DeviceBoard& board_;
   PluginDecisions& decisions_;
@@ -150,7 +156,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
 class GrpcPluginServer final : public PluginServer {
  public:
   GrpcPluginServer(const Options& options, const DeviceBoard& board, PluginDecisions& decisions)
-      : service_(options.slots_per_gpu, board, decisions) {}
+      : service_(options, board, decisions) {}
   ~GrpcPluginServer() override {
     service_.stop();
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);

@@ -33,6 +33,7 @@ struct ContainerGift {
   std::vector<MountedPath> mounts;
   std::vector<DeviceNode> devices;
   std::vector<std::string> cdi_devices;
+  std::string create_hook;  // a program run before the container is created; by CDI alone
 };
 
 // Called on the server's threads, several at once. An error's text is what the user reads in the
@@ -56,6 +57,7 @@ class PluginServer {
   struct Options {
     std::filesystem::path socket;
     unsigned slots_per_gpu = 16;
+    unsigned first_slot = 0;  // their numbers begin here
   };
   // Serves when this returns. `board` and `decisions` outlive it.
   static Result<std::unique_ptr<PluginServer>> serve(Options options, const DeviceBoard& board,

@@ -63,6 +63,7 @@ struct ShareFigures {
   double unused_byte_s = 0;   // of it, what was not in use
   double energy_j = 0;        // the GPU's energy by the part of its time that was held
   std::uint64_t processes = 0;
+  std::optional<std::uint64_t> observed_refusals;  // of the lease, at its first GPU; observed only
   std::uint64_t bypasses = 0;  // times that work past the gate or the ledger was found
 };
 
@@ -74,7 +75,6 @@ struct NodeFigures {
   bool registered = false;               // kubelet holds our stream
   std::uint64_t slot_mismatches = 0;     // kubelet's slot lay on another GPU than the assignment
   std::uint64_t leaked_leases = 0;       // found and repaired
-  std::uint64_t would_refuse = 0;        // under enforce=observe
   std::uint64_t unleased_processes = 0;  // on a GPU now, without a lease
   std::optional<double> inventory_age_s;
   std::vector<GpuFigures> gpus;

@@ -124,6 +124,7 @@ ContainerGift injection_of(const NodeFiles& files, const fs::path& lease,
     for (const char* name : wire::kDriverNames)
       gift.mounts.push_back({library, std::string(directory) + "/" + name});
   add_driver(files, gift);
+  gift.create_hook = files.image_check.string();
   if (!files.driver.simulated()) add_nodes(gpus, gift);
   return gift;
 }
@@ -154,6 +155,12 @@ std::string cdi_text(const std::string& key, const ContainerGift& gift) {
   Json edits = Json::object().set("mounts", mounts);
   if (!gift.devices.empty()) edits.set("deviceNodes", devices);
   if (!gift.environment.empty()) edits.set("env", environment);
+  if (!gift.create_hook.empty())
+    edits.set("hooks",
+              Json::array().append(Json::object()
+                                       .set("hookName", "createRuntime")
+                                       .set("path", gift.create_hook)
+                                       .set("args", Json::array().append("aliquot-image-check"))));
   return Json::object()
              .set("cdiVersion", "0.6.0")
              .set("kind", kCdiKind)

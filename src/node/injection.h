@@ -28,6 +28,7 @@ struct NodeFiles {
   std::filesystem::path preload;    // to be /etc/ld.so.preload
   inventory::Driver driver;
   std::vector<std::string> companions;  // other libraries of a real driver, absolute
+  std::filesystem::path image_check;    // run before a container is created; empty: nothing is
 };
 
 // Puts the library under STATE/lib/CONTENT-HASH and the names beside it. A library that is mapped

@@ -74,7 +74,8 @@ TEST_F(InjectionTest, ALibraryInUseIsNeverOverwritten) {
 }
 
 TEST_F(InjectionTest, TheSpecificationIsOneDeviceOfOurKind) {
-  const ContainerGift gift{{{"A", "b"}}, {{"/h", "/c", true}}, {{"/dev/null", "/dev/x", "rw"}}, {}};
+  const ContainerGift gift{
+      {{"A", "b"}}, {{"/h", "/c", true}}, {{"/dev/null", "/dev/x", "rw"}}, {}, "/hook"};
   const auto json = format::parse_json(cdi_text("0123", gift), "spec");
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(*json->find("kind")->if_string(), kCdiKind);
@@ -85,6 +86,8 @@ TEST_F(InjectionTest, TheSpecificationIsOneDeviceOfOurKind) {
   EXPECT_EQ(edits->find("mounts")->if_array()->at(0).find("options")->dump(),
             R"(["rbind","nosuid","nodev","ro"])");
   EXPECT_EQ(edits->find("env")->dump(), R"(["A=b"])");
+  EXPECT_EQ(edits->find("hooks")->dump(),
+            R"([{"hookName":"createRuntime","path":"/hook","args":["aliquot-image-check"]}])");
   EXPECT_EQ(*edits->find("deviceNodes")->if_array()->at(0).find("path")->if_string(), "/dev/x");
 }
 

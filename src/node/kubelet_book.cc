@@ -40,7 +40,7 @@ class GrpcPodResources final : public PodResources {
         "unix://" + socket.string(), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  Result<KubeletBook> list(const std::string& resource) override {
+  Result<KubeletBook> list(const std::vector<std::string>& resources) override {
     grpc::ClientContext context;
     prepare(context);
     v1::ListPodResourcesResponse answer;
@@ -50,8 +50,10 @@ class GrpcPodResources final : public PodResources {
     for (const auto& pod : answer.pod_resources()) {
       book.pods.push_back({pod.namespace_(), pod.name()});
       for (const auto& container : pod.containers())
-        if (auto ids = ids_of(container.devices(), resource); !ids.empty())
-          book.held.push_back({pod.namespace_(), pod.name(), {}, container.name(), std::move(ids)});
+        for (const std::string& resource : resources)
+          if (auto ids = ids_of(container.devices(), resource); !ids.empty())
+            book.held.push_back(
+                {pod.namespace_(), pod.name(), {}, container.name(), std::move(ids)});
     }
     return book;
   }

@@ -33,7 +33,7 @@ struct PodName {
 };
 
 struct KubeletBook {
-  std::vector<HeldDevices> held;  // of the resource asked for
+  std::vector<HeldDevices> held;  // of the resources asked for
   std::vector<PodName> pods;      // all that are listed, with devices or not
 };
 
@@ -41,7 +41,7 @@ class PodResources {
  public:
   virtual ~PodResources() = default;
   // Errc::kExhausted: asked too often; try again in some 100 ms.
-  virtual Result<KubeletBook> list(const std::string& resource) = 0;
+  virtual Result<KubeletBook> list(const std::vector<std::string>& resources) = 0;
   // Ids of the resource that kubelet would give out: healthy ones of a plugin that is connected.
   virtual Result<std::vector<std::string>> allocatable(const std::string& resource) = 0;
 };
@@ -49,9 +49,9 @@ class PodResources {
 // Over kubelet's socket, a few seconds at most for each call.
 std::unique_ptr<PodResources> open_pod_resources(const std::filesystem::path& socket);
 
-// Entries of kubelet_internal_checkpoint for the resource; init containers are among them, and
+// Entries of kubelet_internal_checkpoint for the resources; init containers are among them, and
 // those of pods that ended lately.
 Result<std::vector<HeldDevices>> parse_checkpoint(std::string_view text,
-                                                  const std::string& resource);
+                                                  const std::vector<std::string>& resources);
 
 }  // namespace aliquot::node

@@ -2,6 +2,8 @@
 // {"Data": {"PodDeviceEntries": [{"PodUID", "ContainerName", "ResourceName", "DeviceIDs": {NUMA:
 // [id, ...]}, "AllocResp"}, ...], "RegisteredDevices": {...}}, "Checksum": n}. Kubelets before 1.20
 // have DeviceIDs as one list.
+#include <algorithm>
+
 #include "format/json.h"
 #include "node/kubelet_book.h"
 
@@ -26,7 +28,7 @@ void add_ids(const Json& list, std::vector<std::string>& ids) {
 }  // namespace
 
 Result<std::vector<HeldDevices>> parse_checkpoint(std::string_view text,
-                                                  const std::string& resource) {
+                                                  const std::vector<std::string>& resources) {
   const auto json = format::parse_json(text, "kubelet_internal_checkpoint");
   if (!json) return json.error();
   const Json* data = json->find("Data");
@@ -38,7 +40,7 @@ Result<std::vector<HeldDevices>> parse_checkpoint(std::string_view text,
   std::vector<HeldDevices> held;
   if (entries->is_null()) return held;
   for (const Json& entry : *entries->if_array()) {
-    if (text_of(entry, "ResourceName") != resource) continue;
+    if (std::ranges::find(resources, text_of(entry, "ResourceName")) == resources.end()) continue;
     HeldDevices devices{{}, {}, text_of(entry, "PodUID"), text_of(entry, "ContainerName"), {}};
     if (const Json* ids = entry.find("DeviceIDs")) {
       add_ids(*ids, devices.ids);

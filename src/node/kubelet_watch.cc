@@ -72,7 +72,8 @@ Sight KubeletWatch::look() {
 
 void KubeletWatch::serve() {
   server_.reset();  // removes the old socket; before there is a new one of that name
-  auto server = PluginServer::serve({own_path(), options_.slots_per_gpu}, board_, decisions_);
+  auto server = PluginServer::serve({own_path(), options_.slots_per_gpu, options_.first_slot},
+                                    board_, decisions_);
   const auto own = mark_of(own_path());
   const bool well = server && own;
   if (well) {

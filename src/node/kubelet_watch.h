@@ -27,6 +27,7 @@ class KubeletWatch {
     std::string endpoint = "aliquot.sock";
     std::string resource = "aliquot.dev/gpu";
     unsigned slots_per_gpu = 16;
+    unsigned first_slot = 0;
     log::Log log;
   };
 

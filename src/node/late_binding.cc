@@ -23,7 +23,8 @@ constexpr std::size_t kLargestCheckpoint = 32u << 20;
 LateBinding::LateBinding(Options options, Surroundings around)
     : options_(std::move(options)),
       around_(around),
-      list_(around.resources, options_.resource, around.clock) {}
+      list_(around.resources, options_.resources, around.clock),
+      observe_(options_.observe) {}
 
 fs::path LateBinding::record_path(const std::string& key) const {
   return options_.state_directory / "pods" / (key + ".json");
@@ -115,7 +116,7 @@ Result<LateBinding::Owner> LateBinding::try_owner(const std::vector<std::string>
   std::vector<HeldDevices> held = list->book->held;
   // The checkpoint is kubelet's own affair: where it cannot be read, podresources must do.
   if (const auto text = read_file(options_.checkpoint, kLargestCheckpoint); text)
-    if (const auto entries = parse_checkpoint(*text, options_.resource); entries)
+    if (const auto entries = parse_checkpoint(*text, options_.resources); entries)
       held.insert(held.end(), entries->begin(), entries->end());
   kube::PodRef pod;
   if (const auto name = pod_of_ids(*list->book, ids); name) {
@@ -159,9 +160,10 @@ Result<LateBinding::Wanted> LateBinding::wanted(const Owner& owner,
   const kube::Container* container = owner.pod->container(owner.container);
   if (container == nullptr)
     return Error{Errc::kNotFound, "share for " + owner.container + ": the pod has no such one"};
-  auto share = share_of(*owner.pod, *container, ids);
+  auto share = share_of(*owner.pod, *container, ids, rules_for(ids));
   if (!share) return share.error();
   Wanted wanted{std::move(share->request), share->assigned};
+  wanted.request.observe = observed().covers(owner.pod->name_space, owner.pod->name);
   wanted.request.driver = options_.files.driver.name;
   wanted.request.cgroup = "pod:" + owner.pod->cgroup_uid();
   wanted.request.real_libcuda = wire::kTenantLibcuda;
@@ -272,6 +274,26 @@ void LateBinding::release(const BoundContainer& bound) {
   fs::remove(link_path(bound.key), ignored);
   fs::remove(record_path(bound.key), ignored);
   fs::remove(link_path(bound.key).string() + ".nccl.xml", ignored);
+}
+
+ShareRules LateBinding::rules_for(const std::vector<std::string>& ids) const {
+  return {options_.bare_memory, are_nvidia(ids) ? options_.nvidia_replicas : 1};
+}
+
+ObserveRule LateBinding::observed() const {
+  const std::lock_guard lock(mutex_);
+  return observe_;
+}
+
+void LateBinding::observe(const ObserveRule& rule) {
+  {
+    const std::lock_guard lock(mutex_);
+    observe_ = rule;
+  }
+  for (const BoundContainer& one : bound())
+    around_.loop.post([this, lease = one.lease, on = rule.covers(one.pod_namespace, one.pod)] {
+      static_cast<void>(around_.book.set_observed(lease, on));  // it may be gone already
+    });
 }
 
 std::vector<BoundContainer> LateBinding::bound() const {

@@ -27,6 +27,7 @@
 #include "node/bound_container.h"
 #include "node/container_of_ids.h"
 #include "node/injection.h"
+#include "node/observe_rule.h"
 #include "node/preferred_slots.h"
 #include "node/share_of_container.h"
 #include "node/shared_list.h"
@@ -49,8 +50,11 @@ class LateBinding final : public PluginDecisions {
   struct Options {
     std::filesystem::path state_directory;
     std::filesystem::path cdi_directory = "/var/run/cdi";
-    std::filesystem::path checkpoint;  // kubelet_internal_checkpoint
-    std::string resource = "aliquot.dev/gpu";
+    std::filesystem::path checkpoint;                          // kubelet_internal_checkpoint
+    std::vector<std::string> resources = {"aliquot.dev/gpu"};  // all that its slots are offered as
+    unsigned nvidia_replicas = 1;  // of a GPU, in slots of nvidia.com/gpu
+    kube::BareMemory bare_memory;
+    ObserveRule observe;
     InjectionWay way = InjectionWay::kCdi;
     SlotStrategy strategy = SlotStrategy::kBinpack;
     NodeFiles files;
@@ -87,6 +91,9 @@ class LateBinding final : public PluginDecisions {
   // Brings the live changes that pods ask for (aliquot.dev/share) into force. Any thread.
   void apply_changes(const kube::Pods& pods);
 
+  // Whose limits are only watched, from now on: also of containers that run.
+  void observe(const ObserveRule& rule);
+
   std::vector<BoundContainer> bound() const;
   BindingCounters counters() const;
 
@@ -111,6 +118,8 @@ class LateBinding final : public PluginDecisions {
   void apply_change(const BoundContainer& bound, const kube::Pod& pod);
   Status set_share(const std::string& lease, const std::vector<std::string>& gpus,
                    const broker::LeaseRequest& request);
+  ShareRules rules_for(const std::vector<std::string>& ids) const;
+  ObserveRule observed() const;
   std::optional<BoundContainer> known(const std::string& key) const;
   void remember(const BoundContainer& bound);
   void count_mismatch(const std::vector<std::string>& ids, const std::vector<std::string>& gpus);
@@ -121,6 +130,7 @@ class LateBinding final : public PluginDecisions {
   SharedList list_;
   mutable std::mutex mutex_;
   std::map<std::string, BoundContainer> bound_;  // by key; guarded by mutex_
+  ObserveRule observe_;                          // guarded by mutex_
   std::mutex reconciling_;
   // Leases without a record and when they were first seen so; guarded by reconciling_.
   std::map<std::string, Nanoseconds> suspects_;

@@ -35,6 +35,9 @@ Status LateBinding::adopt() {
     if (good) {
       leases.insert(record->lease);
       remember(*record);
+      // The configuration may be another one than when it was made.
+      static_cast<void>(around_.book.set_observed(
+          record->lease, observe_.covers(record->pod_namespace, record->pod)));
       continue;
     }
     options_.log.warning("container " + (record ? record->full_name() : entry.path().string()) +
@@ -118,7 +121,7 @@ void LateBinding::apply_change(const BoundContainer& bound, const kube::Pod& pod
   remember(changed);
   const kube::Container* container = pod.container(bound.container);
   if (container == nullptr) return;
-  const auto share = share_of(pod, *container, bound.ids);
+  const auto share = share_of(pod, *container, bound.ids, rules_for(bound.ids));
   const auto done = share ? on_loop<bool>(around_.loop,
                                           [this, lease = bound.lease, gpus = bound.gpus,
                                            request = share->request]() -> Result<bool> {

@@ -1,167 +1,16 @@
 // From kubelet's Allocate to a lease, against a kubelet and a broker in this process.
-#include "node/late_binding.h"
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <thread>
 
-#include "broker/broker.h"
-#include "common/files.h"
-#include "node/kubelet_watch.h"
-#include "node/on_loop.h"
-#include "node/slots.h"
-#include "node/testing/fake_kubelet.h"
+#include "node/testing/binding_fixture.h"
 
 namespace aliquot::node {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-constexpr const char* kResource = "aliquot.dev/gpu";
-constexpr std::uint64_t kGiB = 1ull << 30;
-
-// Two GPUs of 40 GiB that nobody uses.
-class TwoGpus final : public broker::GpuProbe {
- public:
-  Result<std::vector<broker::ProbedGpu>> gpus() override {
-    std::vector<broker::ProbedGpu> all;
-    for (const char* uuid : {"GPU-a", "GPU-b"}) {
-      broker::ProbedGpu gpu;
-      gpu.uuid = uuid;
-      gpu.total_bytes = gpu.free_bytes = 40 * kGiB;
-      all.push_back(gpu);
-    }
-    return all;
-  }
-};
-
-class TwoGpuSource final : public broker::ProbeSource {
- public:
-  Result<std::unique_ptr<broker::GpuProbe>> open(const std::string& /*driver*/) override {
-    return std::unique_ptr<broker::GpuProbe>(std::make_unique<TwoGpus>());
-  }
-};
-
-kube::Pod pod_of(const std::string& name, const std::string& uid,
-                 std::vector<kube::Container> containers) {
-  kube::Pod pod;
-  pod.name_space = "default";
-  pod.name = name;
-  pod.uid = uid;
-  pod.phase = kube::PodPhase::kPending;
-  pod.containers = std::move(containers);
-  return pod;
-}
-
-kube::Container container(const std::string& name, int slots = 1,
-                          kube::ContainerKind kind = kube::ContainerKind::kApp) {
-  kube::Container one;
-  one.name = name;
-  one.kind = kind;
-  one.limits["aliquot.dev/gpu"] = std::to_string(slots);
-  return one;
-}
-
-struct LateBindingTest : testing::Test {
-  LateBindingTest() {
-    std::string name = testing::TempDir() + "/binding-XXXXXX";
-    root = mkdtemp(name.data());
-    write_file_atomically(root / "libaliquot.so", "a library").has_value();
-    board.set_gpus({{"GPU-a", 0, true}, {"GPU-b", 1, true}}, nullptr);
-    kubelet = std::make_unique<FakeKubelet>(root / "kubelet");
-    resources = open_pod_resources(kubelet->pod_resources_socket());
-    start();
-  }
-  ~LateBindingTest() override {
-    stop();
-    kubelet.reset();
-    fs::remove_all(root);
-  }
-
-  void start() {
-    broker::BrokerOptions options;
-    options.state_directory = root / "state";
-    options.audience = broker::Audience::kEveryone;
-    auto opened = broker::Broker::open(options, probes, clock);
-    ASSERT_TRUE(opened) << opened.error().message;
-    broker = std::move(*opened);
-    LateBinding::Options binding_options;
-    binding_options.state_directory = root / "state";
-    binding_options.cdi_directory = root / "cdi";
-    binding_options.checkpoint = root / "checkpoint";
-    binding_options.way = way;
-    const inventory::Driver driver{"sim:m", root / "m", root / "m/lib/libcuda.so.1",
-                                   root / "m/lib/libnvidia-ml.so.1"};
-    const auto files = lay_out_node_files(root / "state", root / "libaliquot.so", driver);
-    ASSERT_TRUE(files) << files.error().message;
-    binding_options.files = *files;
-    binding_options.add_wishes = [](const kube::Pod& pod, const BoundContainer& bound,
-                                    ContainerGift& gift) -> Status {
-      const std::string* wish = pod.annotation("aliquot.dev/rdma");
-      if (wish == nullptr) return {};
-      if (*wish != "true") return Error{Errc::kNotFound, "no HCA is near"};
-      gift.environment["NCCL_IB_HCA"] = "of " + bound.gpus.at(0);
-      return {};
-    };
-    binding_options.on_refused_change = [this](const kube::Pod&, const std::string& why) {
-      refused_change = why;
-    };
-    binding = std::make_unique<LateBinding>(
-        binding_options,
-        LateBinding::Surroundings{broker->book(), broker->loop(), *resources, pods, board, clock});
-    ASSERT_TRUE(binding->adopt());
-    loop = std::thread([this] { broker->run(); });
-    KubeletWatch::Options watch_options;
-    watch_options.directory = kubelet->plugin_directory();
-    watch_options.slots_per_gpu = 4;
-    watch = std::make_unique<KubeletWatch>(watch_options, board, *binding, clock);
-    ASSERT_TRUE(kubelet->wait_devices(kResource, [](const auto& d) { return d.size() == 8; }));
-  }
-  void stop() {
-    watch.reset();
-    broker->stop();
-    loop.join();
-    binding.reset();
-    broker.reset();
-  }
-
-  std::vector<std::string> admit(const std::string& pod, const std::string& name,
-                                 std::size_t count = 1, bool init = false) {
-    const auto given = kubelet->admit(kResource, {"default", pod, name, count, init});
-    EXPECT_TRUE(given) << given.error().message;
-    return given ? given->ids : std::vector<std::string>();
-  }
-  std::optional<BoundContainer> bound(const std::vector<std::string>& ids) const {
-    for (const BoundContainer& one : binding->bound())
-      if (one.key == set_key(ids)) return one;
-    return std::nullopt;
-  }
-  Result<broker::LeaseRow> row(const std::string& lease) {
-    return on_loop<broker::LeaseRow>(broker->loop(),
-                                     [this, lease] { return broker->book().row(lease); });
-  }
-  std::string spec(const std::vector<std::string>& ids) const {
-    const auto text = read_file(cdi_path(root / "cdi", set_key(ids)));
-    return text ? *text : "";
-  }
-
-  fs::path root;
-  InjectionWay way = InjectionWay::kCdi;
-  MonotonicClock clock;
-  TwoGpuSource probes;
-  DeviceBoard board;
-  kube::FixedPods pods;
-  std::string refused_change;
-  std::unique_ptr<FakeKubelet> kubelet;
-  std::unique_ptr<PodResources> resources;
-  std::unique_ptr<broker::Broker> broker;
-  std::unique_ptr<LateBinding> binding;
-  std::thread loop;
-  std::unique_ptr<KubeletWatch> watch;
-};
+using LateBindingTest = BindingFixture;
 
 TEST_F(LateBindingTest, AContainerGetsWhatItsPodAsksForBeforeItStarts) {
   kube::Pod pod = pod_of("p", "uid-1", {container("main")});
@@ -435,6 +284,97 @@ TEST_F(LateBindingTest, ALiveChangeIsInForceAndOneThatDoesNotFitChangesNothing) 
   pods.set({pod});
   binding->apply_changes(pods.pods());
   EXPECT_EQ(row(bound(ids)->lease)->gpus.at(0).limit_bytes, 4 * kGiB);
+}
+
+TEST_F(LateBindingTest, AReplicaOfNvidiaComGpuIsAnEqualPartOfAGpu) {
+  kube::Pod plain = pod_of("p", "uid-1", {container("main")});
+  kube::Pod sized = pod_of("q", "uid-2", {container("main")});
+  sized.annotations["aliquot.dev/memory"] = "3GiB";
+  pods.set({plain, sized});
+  const auto part = admit("p", "main", 1, false, kNvidiaResource);
+  const auto other = admit("q", "main", 1, false, kNvidiaResource);
+  EXPECT_TRUE(are_nvidia(part));
+  ASSERT_TRUE(kubelet->pre_start(kNvidiaResource, part));
+  ASSERT_TRUE(kubelet->pre_start(kNvidiaResource, other));
+  EXPECT_EQ(row(bound(part)->lease)->gpus.at(0).limit_bytes, 20 * kGiB);
+  EXPECT_EQ(row(bound(part)->lease)->gpus.at(0).cores, 5000u);
+  EXPECT_EQ(row(bound(other)->lease)->gpus.at(0).limit_bytes, 3 * kGiB);
+}
+
+TEST_F(LateBindingTest, SlotsOfTheTwoResourcesAreNeverTakenForOneAnother) {
+  EXPECT_FALSE(are_nvidia({slot_id({"GPU-a", 0})}));
+  EXPECT_FALSE(are_nvidia({slot_id({"GPU-a", kNvidiaSlots}), slot_id({"GPU-a", 3})}));
+  pods.set({pod_of("p", "uid-1", {container("main")}), pod_of("q", "uid-2", {container("main")})});
+  const auto ours = admit("p", "main");
+  const auto theirs = admit("q", "main", 1, false, kNvidiaResource);
+  EXPECT_NE(set_key(ours), set_key(theirs));
+}
+
+TEST_F(LateBindingTest, WhomTheRuleNamesIsObservedFromItsStartOrFromNowOn) {
+  pods.set({pod_of("p", "uid-1", {container("main")}), pod_of("q", "uid-2", {container("main")})});
+  const auto first = admit("p", "main");
+  ASSERT_TRUE(kubelet->pre_start(kResource, first));
+  EXPECT_FALSE(row(bound(first)->lease)->observed);
+  binding->observe({false, {"default/p", "elsewhere"}});
+  EXPECT_TRUE(row(bound(first)->lease)->observed);
+  const auto second = admit("q", "main");
+  ASSERT_TRUE(kubelet->pre_start(kResource, second));
+  EXPECT_FALSE(row(bound(second)->lease)->observed);
+  binding->observe({false, {"default"}});
+  EXPECT_TRUE(row(bound(second)->lease)->observed);
+  // A daemon with another configuration takes them up as that one says.
+  stop();
+  start();
+  EXPECT_FALSE(row(bound(first)->lease)->observed);
+}
+
+TEST_F(LateBindingTest, ABareNumberCountsWhatTheConfigurationSays) {
+  stop();
+  bare_memory = {1'000'000'000};
+  start();
+  kube::Pod pod = pod_of("p", "uid-1", {container("main")});
+  pod.annotations["aliquot.dev/memory"] = "4";
+  pods.set({pod});
+  const auto ids = admit("p", "main");
+  ASSERT_TRUE(kubelet->pre_start(kResource, ids));
+  EXPECT_EQ(row(bound(ids)->lease)->gpus.at(0).limit_bytes, 4'000'000'000u);
+}
+
+// As daemons wrote it before there were live changes; the lease beside it lives.
+TEST_F(LateBindingTest, ARecordOfAnOlderDaemonIsTakenUp) {
+  pods.set({pod_of("p", "uid-1", {container("main")})});
+  const auto ids = admit("p", "main");
+  ASSERT_TRUE(kubelet->pre_start(kResource, ids));
+  const std::string lease = bound(ids)->lease, gpu = bound(ids)->gpus.at(0);
+  stop();
+  const std::string old = R"({"version": 1, "key": ")" + set_key(ids) + R"(", "ids": [")" + ids[0] +
+                          R"("], "namespace": "default", "pod": "p", "uid": "uid-1",
+    "container": "main", "lease": ")" +
+                          lease + R"(", "gpus": [")" + gpu + "\"]}";
+  ASSERT_TRUE(write_file_atomically(root / "state/pods" / (set_key(ids) + ".json"), old));
+  start();
+  ASSERT_TRUE(bound(ids));
+  EXPECT_TRUE(row(lease));
+  EXPECT_EQ(binding->counters().leaked_leases, 0u);
+  // And the container may be started again with it.
+  EXPECT_TRUE(kubelet->pre_start(kResource, ids));
+  EXPECT_EQ(bound(ids)->lease, lease);
+}
+
+TEST_F(LateBindingTest, ARecordOfANewerDaemonIsNotGuessedAt) {
+  pods.set({pod_of("p", "uid-1", {container("main")})});
+  const auto ids = admit("p", "main");
+  ASSERT_TRUE(kubelet->pre_start(kResource, ids));
+  const std::string lease = bound(ids)->lease;
+  stop();
+  const fs::path path = root / "state/pods" / (set_key(ids) + ".json");
+  std::string text = *read_file(path);
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 9");
+  ASSERT_TRUE(write_file_atomically(path, text));
+  start();
+  EXPECT_FALSE(bound(ids));
+  EXPECT_FALSE(row(lease));
+  EXPECT_EQ(binding->counters().leaked_leases, 1u);
 }
 
 struct WithoutCdi : LateBindingTest {

@@ -109,6 +109,10 @@ constexpr Row<ShareFigures> kShareRows[] = {
      [](const ShareFigures& s) -> std::optional<double> {
        return static_cast<double>(s.refusals);
      }},
+    {"aliquot_container_gpu_observed_refusals", MetricType::kCounter, "",
+     "Allocations that would have been refused and were not: the container is observed only. All "
+     "its GPUs together, at the first of them.",
+     [](const ShareFigures& s) { return number(s.observed_refusals); }},
     {"aliquot_container_gpu_memory_granted_byte_seconds", MetricType::kCounter, "byte_seconds",
      "Memory limit times time.",
      [](const ShareFigures& s) -> std::optional<double> { return s.granted_byte_s; }},
@@ -221,8 +225,6 @@ void add_node(const NodeFigures& node, std::vector<Family>& families) {
   add("aliquot_node_leaked_leases", MetricType::kCounter, "",
       "Leases without a container that were found and ended.",
       static_cast<double>(node.leaked_leases));
-  add("aliquot_node_observed_refusals", MetricType::kCounter, "",
-      "Refusals that enforce=observe did not make.", static_cast<double>(node.would_refuse));
   add("aliquot_node_unleased_processes", MetricType::kGauge, "",
       "Processes that use a GPU without a lease.", static_cast<double>(node.unleased_processes));
   double used = 0;

@@ -71,6 +71,7 @@ ShareFigures share_figures(const broker::LeaseRow& lease, const broker::UsageRow
     share.container = bound->container;
   }
   share.gpu = usage.index;
+  if (lease.observed && &usage == lease.gpus.data()) share.observed_refusals = lease.would_refuse;
   share.uuid = usage.uuid;
   share.memory_limit_bytes = usage.limit_bytes;
   share.memory_used_bytes = usage.used_bytes;

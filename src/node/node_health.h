@@ -3,10 +3,10 @@
 //
 // Readings come far more often than health is judged: between two judgements of a GPU lies the
 // configured interval, or less where GpuHealth has a doubt to settle; XIDs and silence count at
-// once. Loop thread only, but states() and set_interval().
+// once. Loop thread only, but states() and set_options().
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,18 +20,32 @@
 
 namespace aliquot::node {
 
+struct HealthChange {
+  std::string uuid;
+  inventory::HealthState before = inventory::HealthState::kHealthy;
+  inventory::HealthState after = inventory::HealthState::kHealthy;
+  std::string why;  // evidence, oldest first; empty when nothing stands against it
+};
+
 class NodeHealth final : public ProbeListener {
  public:
-  // Both outlive this.
-  NodeHealth(DeviceBoard& board, const Clock& clock, Nanoseconds interval, log::Log log)
-      : board_(board), clock_(clock), interval_(interval), log_(std::move(log)) {}
+  // Told of every change, on the loop; it must not ask this NodeHealth. May be empty.
+  using OnChange = std::function<void(const HealthChange&)>;
+  // References outlive this.
+  NodeHealth(DeviceBoard& board, const Clock& clock, const inventory::HealthOptions& options,
+             log::Log log, OnChange on_change = {})
+      : board_(board),
+        clock_(clock),
+        log_(std::move(log)),
+        on_change_(std::move(on_change)),
+        options_(options) {}
 
   void read(const std::string& uuid, const GpuReading& reading) override;
   void silent(const std::string& uuid) override;
   void xid(const std::string& uuid, unsigned xid) override;
 
   // Of GPUs seen from now on, and of those known. Any thread.
-  void set_interval(Nanoseconds interval) { interval_ = interval; }
+  void set_options(const inventory::HealthOptions& options);
 
   struct State {
     std::string uuid;
@@ -51,9 +65,10 @@ class NodeHealth final : public ProbeListener {
 
   DeviceBoard& board_;
   const Clock& clock_;
-  std::atomic<Nanoseconds> interval_;
   log::Log log_;
+  OnChange on_change_;
   mutable std::mutex mutex_;
+  inventory::HealthOptions options_;
   std::map<std::string, Gpu> gpus_;  // written on the loop under mutex_
 };
 

@@ -21,7 +21,8 @@ struct NodeHealthTest : testing::Test {
 
   DeviceBoard board;
   SteppedClock clock;
-  NodeHealth health{board, clock, 60 * kSecond, {}};
+  std::vector<HealthChange> changes;
+  NodeHealth health{board, clock, {}, {}, [this](const HealthChange& c) { changes.push_back(c); }};
 };
 
 TEST_F(NodeHealthTest, AnXidOfTheHardwareTakesTheGpuAwayAtOnceAndItComesBackByItself) {
@@ -50,6 +51,30 @@ TEST_F(NodeHealthTest, ManyReadingsAtOnceAreOneJudgement) {
   health.xid("GPU-a", 79);
   for (int i = 0; i < 10'000; ++i) health.read("GPU-a", GpuReading{});  // no time passes
   EXPECT_FALSE(offered(0));
+}
+
+TEST_F(NodeHealthTest, EveryChangeIsToldWithItsEvidence) {
+  good(2);
+  health.xid("GPU-a", 79);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].uuid, "GPU-a");
+  EXPECT_EQ(changes[0].after, inventory::HealthState::kLost);
+  EXPECT_NE(changes[0].why.find("XID 79"), std::string::npos) << changes[0].why;
+  good(3600);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(changes.back().after, inventory::HealthState::kHealthy);
+  EXPECT_EQ(changes.back().why, "");
+}
+
+TEST_F(NodeHealthTest, AShorterQuietTimeBringsAKnownGpuBackSooner) {
+  good(2);
+  health.xid("GPU-a", 48);
+  inventory::HealthOptions options;
+  options.interval = kSecond;
+  options.quiet = 3 * kSecond;
+  health.set_options(options);
+  good(10);
+  EXPECT_TRUE(offered(0));
 }
 
 TEST_F(NodeHealthTest, AGpuThatStaysSilentIsNotOffered) {

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace aliquot::node {
 namespace {
 
 constexpr Nanoseconds kTick = kSecond;
 // Whoever decides something asks by himself (measure()).
-constexpr Nanoseconds kAskEvery = 5 * kSecond;
+constexpr Nanoseconds kLongestBetween = 5 * kSecond;
 constexpr int kMeasureMs = 50;
 // NVML answers in milliseconds; a GPU that is being reset takes seconds.
 constexpr Nanoseconds kSilentAfter = 5 * kSecond;
@@ -27,12 +28,18 @@ constexpr std::size_t kLongestLine = 1u << 20;
 ProbePool::ProbePool(Options options, std::vector<KnownGpu> gpus, broker::Loop& loop,
                      ProbeListener* listener)
     : options_(std::move(options)), loop_(loop), listener_(listener) {
+  ask_every(options_.ask_every);
   set_gpus(std::move(gpus));
   loop_.every(kTick, [this] { tick(); });
 }
 
 ProbePool::~ProbePool() {
   for (const auto& probe : probes_) stop(*probe);
+}
+
+// A health check more often than that needs readings as often.
+void ProbePool::ask_every(Nanoseconds interval) {
+  options_.ask_every = std::clamp(interval, kTick, kLongestBetween);
 }
 
 void ProbePool::set_gpus(std::vector<KnownGpu> gpus) {
@@ -103,7 +110,7 @@ void ProbePool::take(Probe& probe, const ProbeLine& line) {
   probe.asked_at = 0;
   if (!line.reading) return;  // the driver's own error: its reading ages
   probe.pause = 0;
-  probe.told_silent = false;
+  probe.told_silent_at = 0;
   probe.reading = line.reading;
   if (line.error.empty()) probe.read_at = loop_.now();
   if (listener_ != nullptr) listener_->read(probe.gpu.uuid, *line.reading);
@@ -115,9 +122,11 @@ void ProbePool::tick() {
   for (const auto& one : probes_) {
     Probe& probe = *one;
     const Nanoseconds open = probe.asked_at != 0 ? now - probe.asked_at : 0;
-    if (open > kSilentAfter && !probe.told_silent) {
-      probe.told_silent = true;
-      options_.log.warning("GPU " + probe.gpu.uuid + ": no answer for 5 s; its figures age");
+    // Once may be a reset; who judges health wants to hear that it goes on, also of a probe that
+    // was started anew.
+    if (open > kSilentAfter && now - probe.told_silent_at >= kSilentAfter) {
+      if (std::exchange(probe.told_silent_at, now) == 0)
+        options_.log.warning("GPU " + probe.gpu.uuid + ": no answer for 5 s; its figures age");
       if (listener_ != nullptr) listener_->silent(probe.gpu.uuid);
     }
     if (open > kKillAfter) stop(probe);
@@ -126,7 +135,7 @@ void ProbePool::tick() {
       ++probe.restarts;
       start(probe);
     }
-    if (now - probe.last_asked_at >= kAskEvery) ask(probe);
+    if (now - probe.last_asked_at >= options_.ask_every) ask(probe);
     latest.push_back({probe.gpu.uuid, probe.reading, probe.read_at, probe.restarts});
   }
   const std::lock_guard lock(mutex_);
@@ -140,7 +149,7 @@ void ProbePool::await_answers() {
     std::vector<pollfd> open;
     std::vector<Probe*> of;
     for (const auto& probe : probes_)
-      if (probe->child && probe->asked_at != 0 && !probe->told_silent &&
+      if (probe->child && probe->asked_at != 0 && probe->told_silent_at == 0 &&
           until - probe->asked_at <= 2 * kMeasureMs * kMillisecond) {
         open.push_back({probe->child->output(), POLLIN, 0});
         of.push_back(probe.get());

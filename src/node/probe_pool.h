@@ -42,16 +42,18 @@ class ProbeListener {
  public:
   virtual ~ProbeListener() = default;
   virtual void read(const std::string& uuid, const GpuReading& reading) = 0;
-  virtual void silent(const std::string& uuid) = 0;  // no answer within the time it has
+  // No answer within the time it has; told again after each such time.
+  virtual void silent(const std::string& uuid) = 0;
   virtual void xid(const std::string& uuid, unsigned xid) = 0;
 };
 
 class ProbePool {
  public:
   struct Options {
-    std::filesystem::path program;       // aliquot-probe
-    std::filesystem::path libnvidia_ml;  // what it is to ask
-    bool machine_wide = false;           // a real driver
+    std::filesystem::path program;        // aliquot-probe
+    std::filesystem::path libnvidia_ml;   // what it is to ask
+    bool machine_wide = false;            // a real driver
+    Nanoseconds ask_every = 5 * kSecond;  // at least a tick, which is a second
     log::Log log;
   };
   // `loop` and `listener` (may be null) outlive it.
@@ -67,6 +69,8 @@ class ProbePool {
   std::vector<broker::ProbedGpu> measure();
   std::vector<LatestReading> latest() const;
   bool is_machine_wide() const { return options_.machine_wide; }
+  // On the loop.
+  void ask_every(Nanoseconds interval);
 
  private:
   struct Probe {
@@ -79,7 +83,7 @@ class ProbePool {
     Nanoseconds read_at = 0;
     Nanoseconds pause = 0;
     unsigned restarts = 0;
-    bool told_silent = false;
+    Nanoseconds told_silent_at = 0;  // 0: not since its last answer
     std::optional<GpuReading> reading;
   };
 

@@ -29,12 +29,15 @@ Result<ContainerShare> assigned_share(const kube::Pod& pod, const kube::Containe
 
 // Without memory it has all of it, without cores no guarantee; with neither the GPU is its own.
 Result<ContainerShare> asked_share(const kube::Pod& pod, const kube::Container& container,
-                                   const std::vector<std::string>& ids) {
-  const auto ask = kube::ask_of(pod, container);
+                                   const std::vector<std::string>& ids, const ShareRules& rules) {
+  const auto ask = kube::ask_of(pod, container, rules.bare_memory);
   if (!ask) return ask.error();
   broker::ShareRequest one;
   if (ask->memory) one.memory = *ask->memory;
-  one.cores = ask->whole_gpu() ? model::kWholeGpu : ask->cores.value_or(0);
+  one.cores = ask->whole_gpu() ? model::kWholeGpu / rules.parts : ask->cores.value_or(0);
+  // A replica is an equal part, so that all of them fit.
+  if (ask->whole_gpu() && rules.parts > 1)
+    one.memory = {MemoryQuantity::Kind::kPercent, model::kWholeGpu / rules.parts};
   const std::vector<std::string> gpus = gpus_of(ids);
   ContainerShare share;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -47,12 +50,12 @@ Result<ContainerShare> asked_share(const kube::Pod& pod, const kube::Container& 
 }  // namespace
 
 Result<ContainerShare> share_of(const kube::Pod& pod, const kube::Container& container,
-                                const std::vector<std::string>& ids) {
+                                const std::vector<std::string>& ids, const ShareRules& rules) {
   const std::string* assignment = pod.annotation(kube::kAssignmentAnnotation);
   auto share = assignment != nullptr ? assigned_share(pod, container, *assignment, ids.size())
-                                     : asked_share(pod, container, ids);
+                                     : asked_share(pod, container, ids, rules);
   if (!share) return share;
-  const auto change = kube::share_change(pod, container);
+  const auto change = kube::share_change(pod, container, rules.bare_memory);
   if (!change) return change.error();
   if (!*change) return share;
   for (broker::ShareRequest& one : share->request.shares) {

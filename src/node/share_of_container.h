@@ -16,8 +16,13 @@ struct ContainerShare {
   bool assigned = false;         // the GPUs are decided
 };
 
+struct ShareRules {
+  kube::BareMemory bare_memory;
+  unsigned parts = 1;  // of a GPU, where nothing but the slot is asked for: 1: the whole
+};
+
 // One share a slot. Slots of different GPUs name them as a wish; several of one GPU name none.
 Result<ContainerShare> share_of(const kube::Pod& pod, const kube::Container& container,
-                                const std::vector<std::string>& ids);
+                                const std::vector<std::string>& ids, const ShareRules& rules = {});
 
 }  // namespace aliquot::node

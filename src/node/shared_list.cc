@@ -32,7 +32,7 @@ Result<SharedList::Answer> SharedList::fresh() {
 Result<SharedList::Answer> SharedList::ask() {
   for (unsigned i = 0;; ++i) {
     const Nanoseconds begun = clock_.now();
-    auto book = resources_.list(resource_);
+    auto book = resources_.list(names_);
     if (book) return Answer{std::make_shared<const KubeletBook>(*std::move(book)), begun};
     // Others ask kubelet too: its limit is not ours alone.
     if (book.error().code != Errc::kExhausted || i + 1 == kTries) return book.error();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/result.h"
@@ -20,8 +21,8 @@ namespace aliquot::node {
 class SharedList {
  public:
   // Both outlive this.
-  SharedList(PodResources& resources, std::string resource, const Clock& clock)
-      : resources_(resources), resource_(std::move(resource)), clock_(clock) {}
+  SharedList(PodResources& resources, std::vector<std::string> names, const Clock& clock)
+      : resources_(resources), names_(std::move(names)), clock_(clock) {}
 
   struct Answer {
     // Shared by all who asked together.
@@ -34,7 +35,7 @@ class SharedList {
   Result<Answer> ask();
 
   PodResources& resources_;
-  std::string resource_;
+  std::vector<std::string> names_;  // of what is offered
   const Clock& clock_;
   std::mutex mutex_;
   std::condition_variable finished_;

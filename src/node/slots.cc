@@ -45,6 +45,13 @@ std::string set_key(std::vector<std::string> ids) {
   return text;
 }
 
+bool are_nvidia(const std::vector<std::string>& ids) {
+  return std::ranges::all_of(ids, [](const std::string& id) {
+    const auto slot = parse_slot_id(id);
+    return slot && slot->number >= kNvidiaSlots;
+  });
+}
+
 std::vector<std::string> gpus_of(const std::vector<std::string>& ids) {
   std::vector<std::string> gpus;
   for (const std::string& id : ids)

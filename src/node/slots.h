@@ -13,6 +13,10 @@
 
 namespace aliquot::node {
 
+// Resources of one plugin number their slots apart, so that an id names its resource too: those of
+// nvidia.com/gpu begin here.
+inline constexpr unsigned kNvidiaSlots = 10'000;
+
 struct Slot {
   std::string uuid;  // of the GPU
   unsigned number = 0;
@@ -24,6 +28,9 @@ std::optional<Slot> parse_slot_id(std::string_view id);
 
 // 16 hexadecimal digits that name the set, whatever its order.
 std::string set_key(std::vector<std::string> ids);
+
+// They are slots of nvidia.com/gpu.
+bool are_nvidia(const std::vector<std::string>& ids);
 
 // The GPUs of the slots: each once, in the order in which they first occur. Ids of no slot are
 // left out.

@@ -48,15 +48,12 @@ class Search {
 
   bool place_in(std::size_t domain) {
     const std::vector<std::vector<NodeId>> order = sub_domains(domain);
-    if (gathers_) {
-      std::vector<Decision> placed(units_.size());
-      std::size_t done = 0;
+    std::vector<Decision> placed(units_.size());
+    std::size_t done = 0;
+    if (gathers_)
       for (const std::vector<NodeId>& nodes : order)
         done = gather(scheduler_, units_, done, nodes, placed);
-      if (place_rest(order, done, std::move(placed))) return true;
-      // Members of several kinds may yet fit where links matter less than holes.
-    }
-    return place_rest(order, 0, std::vector<Decision>(units_.size()));
+    return place_rest(order, done, std::move(placed));
   }
 
   // On one node in any domain of the level. The lowest domain of the node, or none.

@@ -145,17 +145,6 @@ TEST(GangNodes, MembersOfSeveralKindsAndWithoutGpusComeAlong) {
   EXPECT_EQ(d.members[5].placement.gpus.size(), 1u);
 }
 
-TEST(GangNodes, NothingThatFitsIsRefusedForTheSakeOfRails) {
-  Scheduler s = machines(aliquot::test::two_nics(), 2);
-  occupy(s, 0, {2, 3, 6, 7});     // four are free, behind both NICs
-  occupy(s, 1, {3, 4, 5, 6, 7});  // three, behind one
-  const DomainTree tree = domain_tree_of(s.snapshot());
-  // The three would leave by both NICs of the first node; then no node had room for four.
-  const GangDecision d = *place_gang(s, tree, {"g", {{whole(3), 1}, {whole(2), 2}}, {}, {}});
-  ASSERT_EQ(d.outcome, Outcome::kPlaced);
-  EXPECT_EQ(d.members[0].placement.node, 1);
-}
-
 TEST(GangNodes, ARefusedGangLeavesNoTrace) {
   Scheduler s = machines(aliquot::test::railed(8), 2);
   occupy(s, 0, {0});

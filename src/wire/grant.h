@@ -45,6 +45,9 @@ enum class ShareClass : std::uint32_t { kOffline = 0, kOnline = 1 };
 
 enum class Oversubscription : std::uint32_t { kOff = 0, kHost = 1, kPeer = 2, kManaged = 3 };
 
+// Whether limits of memory are kept, or what would have been refused is only counted.
+enum class Enforcement : std::uint32_t { kOn = 0, kObserve = 1 };
+
 // One GPU of the lease, in the order the tenant counts them (PCI order from 0).
 // Written by the broker; `window` and `gate` by its compute half.
 struct alignas(256) GrantGpu {
@@ -73,10 +76,10 @@ struct Grant {
   std::uint32_t layout;      // kGrantLayout
   std::uint32_t size_bytes;  // sizeof(Grant)
   std::atomic<std::uint64_t> generation;
-  std::atomic<std::uint32_t> state;  // LeaseState
-  std::uint32_t gpu_count;           // 1..kMaxGpus; fixed for the life of the lease
-  std::uint32_t slot_count;          // 1..kMaxSlots; fixed: the ledger is sized by it
-  std::uint32_t reserved0;
+  std::atomic<std::uint32_t> state;        // LeaseState
+  std::uint32_t gpu_count;                 // 1..kMaxGpus; fixed for the life of the lease
+  std::uint32_t slot_count;                // 1..kMaxSlots; fixed: the ledger is sized by it
+  std::atomic<std::uint32_t> enforcement;  // Enforcement
   std::uint64_t lease_id;  // random: tells a lease from a later one of the same name
   char name[64];           // ends with 0
   std::uint64_t reserved1[2];

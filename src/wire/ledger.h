@@ -79,7 +79,8 @@ struct alignas(64) Cell {
   std::atomic<std::uint32_t> broker_pid;     // as the broker and the driver count: the host's
   std::atomic<std::uint32_t> own_pid;        // in the pid namespace of the process
   std::atomic<std::uint64_t> pid_namespace;  // inode of that namespace
-  std::uint64_t reserved1[4];
+  std::atomic<std::uint64_t> would_refuse;   // refusals not made: the lease is observed only
+  std::uint64_t reserved1[3];
   // The compute gate's words of this process; docs/formats/ledger.md.
   std::atomic<std::uint32_t> demand;  // count of changes of gate[]; odd while they are written
   std::atomic<std::uint32_t> gate_refusals;  // work refused: the gate was broken
@@ -111,7 +112,7 @@ static_assert(sizeof(LedgerHeader) == 128);
 static_assert(sizeof(GpuLine) == 256 && offsetof(GpuLine, demand) == 128);
 static_assert(sizeof(Cell) == 256 && offsetof(Cell, kind_bytes) == 64);
 static_assert(offsetof(Cell, refusals) == 120 && offsetof(Cell, broker_pid) == 144 &&
-              offsetof(Cell, demand) == 192);
+              offsetof(Cell, would_refuse) == 160 && offsetof(Cell, demand) == 192);
 
 // A mapped ledger with its geometry. A value; the mapping must outlive it.
 class LedgerView {

@@ -52,6 +52,14 @@ class BasicQuota {
         cell_stride_(ledger.gpus() * sizeof(Cell)),
         slots_(ledger.slots()) {}
 
+  // The same account kept without a limit (an observed lease).
+  BasicQuota without_limit() const {
+    static constexpr std::atomic<std::uint64_t> kNone{kUnlimitedBytes};
+    BasicQuota other = *this;
+    other.limit_ = &kNone;
+    return other;
+  }
+
   // Takes `bytes` for `slot`, or says that at one instant of this call they were too many.
   Outcome reserve(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
     for (unsigned tries = kTenantTries; tries != 0; --tries) {

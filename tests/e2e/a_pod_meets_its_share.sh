@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# 4 GiB and 30 % in a real pod, a second pod on the same GPU untouched; and all of it again after kubelet,
-# the daemon and containerd were restarted.
+# 4 GiB and 30 % in a real pod, a second pod on the same GPU with the rest; both always have work. All of it
+# again after kubelet, the daemon and containerd were restarted.
 . "$(dirname "$0")/harness.sh"
 
 check() {  # WHEN POD GIB
@@ -14,16 +14,37 @@ check() {  # WHEN POD GIB
   same "$1: an allocation past the limit of $2" 2 "$(fact "$seen" 'past the limit')"
   same "$1: the GPU of $2" "$gpu" "$(fact "$seen" uuid)"
 }
+# Of the time that both had, as the driver's own samples tell: small's part, and what both had of the GPU.
+parts() {
+  on_node python3 "$here/../system/use.py" /run/aliquot/root/sim/node/lib/libnvidia-ml.so.1 4 >"$work/use"
+  aliquot ps --json >"$work/ps"
+  python3 - "$work/use" "$work/ps" <<'PY'
+import json, sys
+use, ps = (json.load(open(path)) for path in sys.argv[1:])
+small, large = (sum(use.get(str(process["pid"]), 0) for lease in ps["leases"]
+                    if lease["name"].startswith(pod + ".") for process in lease["processes"])
+                for pod in ("small", "large"))
+print("%.1f of %.1f" % (100 * small / max(small + large, 1), small + large))
+PY
+}
+check_time() {  # WHEN
+  local seen
+  seen=$(parts)
+  python3 -c 'import sys
+part, total = (float(word) for word in sys.argv[1].split(" of "))
+sys.exit(not (28 <= part <= 32 and total > 50))' "$seen" || fail "$1: small's percent of the GPU time: $seen, not 30 of 100"
+}
 check_all() {  # WHEN
   check "$1" small 4
   check "$1" large 16
+  check_time "$1"
   same "$1: what large holds goes on" "held" "$(kubectl logs large)"
 }
 
 gpu=$(aliquot smi --query-gpu=uuid --format=csv,noheader | head -1)
-bound_pod small "$gpu" 4 3000 'exec sleep infinity'
-bound_pod large "$gpu" 16 5000 "exec python3 -u /e2e/hold.py $GiB"
-within 60 running small
+bound_pod small "$gpu" 4 3000 "exec python3 -u /e2e/burn.py $GiB 500"
+bound_pod large "$gpu" 16 7000 "exec python3 -u /e2e/burn.py $GiB 500"
+within 60 logs_are small held
 within 60 logs_are large held
 check_all "at first"
 
@@ -38,7 +59,7 @@ check_all "after aliquotd was killed"
 within 30 reachable small
 check_all "after a containerd restart"
 
-bound_pod later "$gpu" 4 1000 'exec sleep infinity'
+bound_pod later "$gpu" 4 0 'exec sleep infinity'
 within 60 running later
 check "a pod made afterwards" later 4
 same "leases" 3 "$(leases | wc -l)"

@@ -89,11 +89,21 @@ print(json.dumps({"apiVersion": "v1", "kind": "Binding", "target": {"apiVersion"
   "metadata": {"name": name, "annotations": {"aliquot.dev/assignment": assignment}}}))' "$1" "$NODE" "$assignment" |
     kubectl create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
 }
-# The daemon, as scripts/e2e.sh starts it at first.
+# The daemon, as scripts/e2e.sh starts it at first: daemon [FLAG...]
 daemon() {
   "$cluster" run aliquotd env KUBECONFIG="$KUBE_RUN/pki/admin.kubeconfig" "$BUILD/bin/aliquotd" --sim node \
-    --node-name "$NODE"
+    --node-name "$NODE" "$@"
 }
+# Another one, with other flags, that kubelet has taken up: daemon_with [FLAG...]
+daemon_with() {
+  "$cluster" stop aliquotd && daemon "$@"
+  within 10 kubelet_offers_all
+}
+metrics() { on_node curl -sf --max-time "${1:-5}" http://127.0.0.1:9478/metrics; }  # [SECONDS]
+metric() { metrics | sed -n "s/^$1 //p"; }  # NAME_AND_LABELS, a pattern; several lines where it is many
+fault() { aliquot sim fault node "$@"; }
+gpu_uuid() { aliquot smi --query-gpu=uuid --format=csv,noheader | sed -n "$(($1 + 1))p"; }  # INDEX
+event_says() { kubectl get events -A -o 'jsonpath={range .items[*]}{.reason}: {.message}{"\n"}{end}' | grep -q "$1"; }
 leases() { on_node ls /run/aliquot/leases; }  # a directory each, whoever it is for
 no_leases() { [ -z "$(leases)" ]; }
 slots_offered() { kubectl get node "$NODE" -o 'jsonpath={.status.allocatable.aliquot\.dev/gpu}'; }

@@ -22,7 +22,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "podresources: %s\n", ids.error().message.c_str());
     return 1;
   }
-  const auto book = kubelet->list(arguments[2]);
+  const auto book = kubelet->list({arguments[2]});
   if (!book) {
     std::fprintf(stderr, "podresources: %s\n", book.error().message.c_str());
     return 1;

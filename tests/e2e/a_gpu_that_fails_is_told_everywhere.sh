@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Each health fault takes its GPU away within an interval (an XID at once), is told to kubelet and as node
+# condition, taint, Event, metric and in `aliquot ps`; the others are served; it comes back by itself.
+. "$(dirname "$0")/harness.sh"
+interval=4
+configure() { printf 'health_check_interval: %ss\nunhealthy_taint: PreferNoSchedule\nhealth_quiet: %s\n' $interval "$1" >"$work/aliquotd.yaml"; }
+configure 5m
+daemon_with --config "$work/aliquotd.yaml"
+
+condition() { kubectl get node "$NODE" -o "jsonpath={.status.conditions[?(@.type=='GpusHealthy')].$1}"; }
+condition_is() { [ "$(condition status)" = "$1" ]; }
+condition_says() { condition message | grep -q "$1"; }
+taint() { kubectl get node "$NODE" -o "jsonpath={.spec.taints[?(@.key=='aliquot.dev/gpu-unhealthy')].effect}"; }
+taint_is() { [ "$(taint)" = "$1" ]; }
+kubelet_offers() { [ "$(on_node podresources allocatable aliquot.dev/gpu)" = "$1" ]; }
+node_offers() { [ "$(slots_offered)" = "$1" ]; }
+all_have_answered() { [ "$(metric 'aliquot_gpu_answer_age_seconds{.*}' | wc -l)" = 8 ]; }
+ps_says() { aliquot ps | grep -q "$1"; }
+healthy() { metric "aliquot_gpu_health{gpu=\"$1\".*state=\"healthy\"}"; }  # GPU
+
+sound=$(gpu_uuid 6)  # asked while NVML answers
+within 10 condition_is True
+within 10 all_have_answered
+shared_pod before 4GiB 30
+within 60 running before
+
+# An XID: at once.
+fault --gpu 0 --xid 48
+within 1 kubelet_offers 112
+within 2 condition_says 'GPU 0 GPU-.* is unhealthy: XID 48'
+within 5 event_says 'GpuUnhealthy: GPU 0 .*XID 48'
+
+# The others, together: each within an interval. An NVML that hangs for ever on GPU 3 among them.
+fault --gpu 1 --lost
+fault --gpu 2 --ecc-double 3
+fault --gpu 4 --link-down 2
+within $((interval + 1)) kubelet_offers 64
+fault --gpu 3 --nvml-hang 3600000
+within 17 kubelet_offers 48  # asked within 4 s, two silences of 5 s: one may be a reset
+within 6 node_offers 48
+within 2 condition_is False
+for said in 'GPU 1 .*lost' 'GPU 2 .*ECC' 'GPU 3 .*does not answer' 'GPU 4 .*NVLink 2'; do
+  within 3 condition_says "$said"
+  within 3 event_says "GpuUnhealthy: $said"
+  ps_says "$said" || fail "ps does not say '$said': $(aliquot ps)"
+done
+within 3 taint_is PreferNoSchedule
+same "GPUs that are healthy by the metrics" "0 0 0 0 0 1 1 1" "$(healthy '.' | xargs)"
+
+# The hung one costs the others nothing: metrics within 1 s, Allocate, a share.
+metrics 1 >/dev/null || fail "metrics did not answer within 1 s while NVML hangs on GPU 3"
+same "slots kubelet would give of GPU 3" 0 "$(metric 'aliquot_gpu_health{gpu="3".*state="healthy"}')"
+bound_pod others "$sound" 4 3000 'exec sleep infinity'
+within 20 running others
+same "memory of a pod that came meanwhile" $((4 * GiB)) "$(fact "$(view others)" total)"
+same "memory of a pod that runs all the time" $((4 * GiB)) "$(kubectl exec before -- python3 /e2e/total.py)"
+
+# Gone, they come back by themselves; an XID and ECC errors, of which nothing can be seen, after a quiet time.
+configure 2s
+on_node kill -HUP "$(cat "$KUBE_RUN/pids/aliquotd")"
+for gpu in 0 1 2 3 4; do fault --gpu $gpu --lift; done
+within 60 kubelet_offers_all
+within 6 gpus_allocatable
+within 5 condition_is True
+within 5 taint_is ''
+for gpu in 0 1 2 3 4; do within 5 event_says "GpuRecovered: GPU $gpu "; done
+! ps_says 'GPU . GPU-.* is ' || fail "ps still tells: $(aliquot ps)"
+same "GPUs that are healthy by the metrics" "1 1 1 1 1 1 1 1" "$(healthy '.' | xargs)"
+delete before others
+within 20 no_leases
+daemon_with
