@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Fails when docs/simulated-machine.md and the models' files differ: every parameter of every model
-has its value there, and a source (or "assumed")."""
+"""Fails when docs/simulated-machine.md and the sources differ: every parameter of every model has its
+value there, and a source (or "assumed"); every CUDA name without a body has its reason."""
+import fnmatch
 import json
 import pathlib
+import re
 import sys
 
 root = pathlib.Path(sys.argv[1])
@@ -33,5 +35,22 @@ for file in sorted((root / "src/simdriver/models").glob("*.json")):
         seen = told.get(name, {}).get(file.stem)
         if seen != value:
             bad.append(f"{file.name}: {name} is {value}, the docs say {seen}")
+
+
+def without_body():
+    """Names of the table; a name of per-thread streams goes with the plain one."""
+    table = (root / "src/driver_abi/cuda_entry_points.def").read_text()
+    bodies = {name for file in (root / "src/simdriver/cuda").glob("*.cc")
+              for name in re.findall(r"\bsim_(cu\w+)\(", file.read_text())}
+    names = set(re.findall(r"^ALIQUOT_ENTRY\((\w+),", table, re.MULTILINE))
+    return {name for name in names - bodies if not name.endswith(("_ptsz", "_ptds"))}
+
+
+listed = {pattern for row in rows for pattern in re.findall(r"`(cu\w[\w*]*)`", row[0])}
+absent = without_body()
+bad += [f"{name} answers NOT_SUPPORTED, and the docs do not say why" for name in sorted(absent)
+        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in listed)]
+bad += [f"the docs say that {pattern} answers NOT_SUPPORTED: none does" for pattern in sorted(listed)
+        if not any(fnmatch.fnmatchcase(name, pattern) for name in absent)]
 print("\n".join(bad))
 sys.exit(bool(bad))

@@ -1,6 +1,8 @@
 // Copies of two and three dimensions, and those from and to arrays.
 #include <array>
+#include <cstdint>
 
+#include "simdriver/cuda/arrays.h"
 #include "simdriver/cuda/bodies.h"
 #include "simdriver/cuda/contexts.h"
 #include "simdriver/cuda/requests.h"
@@ -46,6 +48,62 @@ CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& peer) {
   copy.height = peer.height;
   copy.depth = peer.depth;
   return copy;
+}
+
+// Operands of a batch (CUmemcpy3DOperandType), and a memory type that is found by its address.
+constexpr int kPointer = 1;
+constexpr int kArrayOperand = 2;
+constexpr int kUnified = 4;
+
+// Lengths of a batch's copy count elements: an array's where one takes part, else bytes.
+CUresult element_of(const CUDA_MEMCPY3D_BATCH_OP& copy, std::uint64_t& bytes) {
+  const Lock lock = hold();
+  bytes = 0;
+  for (const CUmemcpy3DOperand* end : {&copy.from, &copy.to}) {
+    if (end->type == kPointer) continue;
+    const Array* array = end->type == kArrayOperand ? find_array(end->array.array) : nullptr;
+    if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t own = element_bytes(array->shape.format, array->shape.channels);
+    if (bytes != 0 && own != bytes) return CUDA_ERROR_INVALID_VALUE;
+    bytes = own;
+  }
+  if (bytes == 0) bytes = 1;
+  return CUDA_SUCCESS;
+}
+
+size_t or_else(size_t given, size_t otherwise) { return given != 0 ? given : otherwise; }
+
+CUresult copy_of_batch(const CUDA_MEMCPY3D_BATCH_OP& one, CUstream stream) {
+  std::uint64_t element = 1;
+  if (const CUresult result = element_of(one, element)) return result;
+  CUDA_MEMCPY3D copy{};
+  copy.width_bytes = one.width * element;
+  copy.height = one.height;
+  copy.depth = one.depth;
+  copy.from_type = copy.to_type = kUnified;
+  if (one.from.type == kPointer) {
+    copy.from_device = one.from.pointer.address;
+    copy.from_pitch = or_else(one.from.pointer.row_length, one.width) * element;
+    copy.from_height = or_else(one.from.pointer.layer_height, one.height);
+  } else {
+    copy.from_type = CU_MEMORYTYPE_ARRAY;
+    copy.from_array = one.from.array.array;
+    copy.from_x_bytes = one.from.array.x * element;
+    copy.from_y = one.from.array.y;
+    copy.from_z = one.from.array.z;
+  }
+  if (one.to.type == kPointer) {
+    copy.to_device = one.to.pointer.address;
+    copy.to_pitch = or_else(one.to.pointer.row_length, one.width) * element;
+    copy.to_height = or_else(one.to.pointer.layer_height, one.height);
+  } else {
+    copy.to_type = CU_MEMORYTYPE_ARRAY;
+    copy.to_array = one.to.array.array;
+    copy.to_x_bytes = one.to.array.x * element;
+    copy.to_y = one.to.array.y;
+    copy.to_z = one.to.array.z;
+  }
+  return copy_box(copy, stream, Waiting::kNot);
 }
 
 // One end of a copy with an array: the array from a byte offset on, or an address.
@@ -154,6 +212,26 @@ CUresult sim_cuMemcpyHtoA_v2(CUarray to, size_t to_offset, const void* from, siz
 CUresult sim_cuMemcpyHtoAAsync_v2(CUarray to, size_t to_offset, const void* from, size_t bytes,
                                   CUstream stream) {
   return copy_array_line(at_array(to, to_offset), at_host(from), bytes, stream, Waiting::kNot);
+}
+
+// In order of the list; the first that cannot be done ends the batch.
+CUresult sim_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
+                                  unsigned long long flags, CUstream stream) {
+  if (failed != nullptr) *failed = SIZE_MAX;
+  if (count == 0 || copies == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  // A batch has no order with the null stream: none may be given.
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  for (size_t i = 0; i < count; ++i) {
+    const CUresult result = copy_of_batch(copies[i], stream);
+    if (result == CUDA_SUCCESS) continue;
+    if (failed != nullptr) *failed = i;
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult sim_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies,
+                                     unsigned long long flags, CUstream stream) {
+  return sim_cuMemcpy3DBatchAsync(count, copies, nullptr, flags, stream);
 }
 
 }  // extern "C"
