@@ -1,13 +1,16 @@
 // Figures of the simulated driver with the modelled launch times set to 0: what a launch costs its
-// caller, launches a second through the server, the server's idle load, an allocation pair. Starts
-// a machine of its own. Prints one JSON object.
+// caller, launches a second through the server, the server's idle load, an allocation pair, what
+// eight GPUs full of untouched memory take of the host. Starts a machine of its own. Prints one
+// JSON object.
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -130,6 +133,42 @@ double pair_ns() {
   return middle(pairs);
 }
 
+// Resident memory of a process, and what its memory files have been given.
+double resident_mib(const std::string& pid) {
+  std::ifstream status("/proc/" + pid + "/status");
+  double kib = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) kib = std::stod(line.substr(6));
+  }
+  double blocks = 0;
+  std::error_code error;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/" + pid + "/fd", error)) {
+    struct stat about{};
+    const bool memory = std::filesystem::read_symlink(fd, error).string().starts_with("/memfd:");
+    if (memory && stat(fd.path().c_str(), &about) == 0)
+      blocks += static_cast<double>(about.st_blocks);
+  }
+  return kib / 1024 + blocks * 512 / (1 << 20);
+}
+
+// Nearly all memory of the eight GPUs, untouched: what the host gives for it, in both processes.
+double untouched_mib(pid_t server) {
+  const auto used = [&] { return resident_mib("self") + resident_mib(std::to_string(server)); };
+  const double before = used();
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    CUcontext context = nullptr;
+    std::size_t free = 0;
+    std::size_t total = 0;
+    CUdeviceptr all = 0;
+    if (CU(cuDevicePrimaryCtxRetain)(&context, gpu) != 0 || CU(cuCtxSetCurrent)(context) != 0 ||
+        CU(cuMemGetInfo_v2)(&free, &total) != 0 ||
+        CU(cuMemAlloc_v2)(&all, free - (64 << 20)) != 0) {
+      return -1;
+    }
+  }
+  return used() - before;
+}
+
 }  // namespace
 
 int main() {
@@ -160,11 +199,12 @@ int main() {
     const double before = cpu_s(machine->pid);
     std::this_thread::sleep_for(std::chrono::seconds(3));
     const double idle = (cpu_s(machine->pid) - before) / 3 * 100;
+    const double untouched = untouched_mib(machine->pid);
     std::printf(
         "{\"launch_ns\": %.0f, \"launch_after_sleep_ns\": %.0f, \"launches_per_s\": %.0f, "
-        "\"small_pair_ns\": %.0f, \"idle_percent\": %.2f}\n",
-        in_loop, rested, rate, pair, idle);
-    status = 0;
+        "\"small_pair_ns\": %.0f, \"idle_percent\": %.2f, \"untouched_mib\": %.1f}\n",
+        in_loop, rested, rate, pair, idle, untouched);
+    status = untouched < 0 ? 1 : 0;
   }
   if (!stop_machine("bench")) status = 1;
   std::filesystem::remove_all(state);
