@@ -7,7 +7,7 @@ cmp -s "$list" "$venv/requirements.txt" && exit 0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if { rm -rf "$venv" && /usr/bin/python3 -m venv "$venv" &&
-     "$venv/bin/pip" install -q --disable-pip-version-check --retries 2 --timeout 30 \
+     "$venv/bin/pip" install -q --disable-pip-version-check --retries 6 --timeout 60 \
        -r "$list"; } >"$log" 2>&1; then
   cp "$list" "$venv/requirements.txt"
 else

@@ -5,6 +5,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 
 import numpy
 from cuda.bindings import driver as cu
@@ -186,6 +187,7 @@ ok(cu.cuIpcCloseMemHandle(memory))
 
 
 def check_ipc():
+    before = free_bytes()
     memory = ok(cu.cuMemAlloc(2 * MIB))
     ok(cu.cuMemsetD32(memory, 5, 16))
     handle = ok(cu.cuIpcGetMemHandle(memory))
@@ -196,6 +198,11 @@ def check_ipc():
     ok(cu.cuMemcpyDtoH(seen.ctypes.data, memory, 64))
     expect("what it wrote", set(seen.tolist()), {6})
     ok(cu.cuMemFree(memory))
+    # What the other process had is given back once its end has been seen: soon, not at once.
+    for _ in range(2000):
+        if free_bytes() == before:
+            break
+        time.sleep(0.005)
 
 
 def check_managed():
