@@ -22,6 +22,7 @@ using simdriver::RunningMachine;
 struct UpOptions {
   std::string node, name = "sim", cuda;
   double speed = 0;  // 0: as the node's file says
+  bool mps = false;
 };
 
 // "0.1 x", "1 x": how fast the machine's time goes.
@@ -41,6 +42,7 @@ Status bring_up(const UpOptions& options, std::ostream& out) {
   if (options.speed > 0)
     spec->time_scale_micro =
         static_cast<std::uint32_t>(std::lround(options.speed * simdriver::kRealTime));
+  spec->mps = spec->mps || options.mps;
   const auto machine = simdriver::start_machine(*spec, *simulator);
   if (!machine) return machine.error();
   out << "simulated machine " << machine->name << ": " << spec->gpus.size() << " x "
@@ -141,6 +143,8 @@ void add_up(CLI::App& sim, Invocation& invocation) {
   up->add_option("--name", options->name, "What it is called")->capture_default_str();
   up->add_option("--cuda", options->cuda, "CUDA version its driver has (11.8 12.4 12.9 13.0)")
       ->type_name("VERSION");
+  up->add_flag("--mps", options->mps,
+               "Programs are clients of MPS: side by side instead of in turns");
   up->add_option("--speed", options->speed, "Slow motion: 0.1 is a tenth of real time")
       ->type_name("FACTOR")
       ->check(CLI::Range(0.001, 1.0));

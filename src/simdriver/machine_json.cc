@@ -288,6 +288,7 @@ Result<MachineSpec> machine_from_json(const Json& json, std::string_view where,
   fields.optional("about", about).optional("name", machine.name);
   fields.optional("preset", machine.preset).optional("nvswitch", machine.nvswitch);
   fields.optional("numa", numa).optional("time_scale_micro", machine.time_scale_micro);
+  fields.optional("mps", machine.mps);
   for (std::string& cpus : numa) machine.numa.push_back({std::move(cpus)});
   if (Status status = read_driver(fields, machine.driver); !status) return status.error();
   if (Status status = read_parts(fields, models, machine); !status) return status.error();
@@ -322,7 +323,7 @@ Json to_json(const MachineSpec& machine) {
   Json json;
   json.set("name", machine.name).set("preset", machine.preset);
   json.set("cuda", cuda_text(machine.driver)).set("time_scale_micro", machine.time_scale_micro);
-  json.set("numa", std::move(numa));
+  json.set("mps", machine.mps).set("numa", std::move(numa));
   json.set("nvswitch", machine.nvswitch).set("gpus", std::move(gpus));
   json.set("nvlinks", matrix_json(machine.nvlinks)).set("pcie", matrix_json(machine.pcie));
   json.set("nics", std::move(nics)).set("models", std::move(models));

@@ -189,6 +189,7 @@ struct MachineSpec {
   std::string preset;  // what it was made from: "a100x8"
   DriverVersion driver;
   std::uint32_t time_scale_micro = kRealTime;  // its time per the host's; slow motion is below
+  bool mps = false;  // programs are clients of MPS: side by side instead of in turns
   std::vector<GpuModel> models;
   std::vector<GpuSpec> gpus;  // in PCI order
   std::vector<NumaNode> numa;

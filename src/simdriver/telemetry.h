@@ -151,7 +151,9 @@ struct MigPart {
   std::uint32_t profile;           // of a GPU instance; slices of a compute instance
   std::uint32_t start;
   std::uint32_t size;
+  std::uint32_t device;  // of a compute instance: by this number it is a device of the server
 };
+inline constexpr std::uint32_t kNoDevice = 0xffffffff;
 
 enum class MigAction : std::uint32_t {
   kSwitchMode,      // first: 1 on, 0 off

@@ -132,9 +132,9 @@ MigResult TelemetryBoard::apply(const MigChange& change, std::uint32_t& id) {
 std::vector<MigPart> TelemetryBoard::mig_parts(unsigned gpu) const {
   std::vector<MigPart> parts;
   for (const GpuInstance& it : gpus_[gpu].mig.gpu_instances())
-    parts.push_back({it.id, kNoComputeInstance, it.profile, it.start, it.size});
+    parts.push_back({it.id, kNoComputeInstance, it.profile, it.start, it.size, kNoDevice});
   for (const ComputeInstance& it : gpus_[gpu].mig.compute_instances())
-    parts.push_back({it.gpu_instance, it.id, it.slices, it.start, it.slices});
+    parts.push_back({it.gpu_instance, it.id, it.slices, it.start, it.slices, kNoDevice});
   return parts;
 }
 

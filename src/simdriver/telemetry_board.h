@@ -30,6 +30,7 @@ class TelemetryBoard {
   MigResult apply(const MigChange& change, std::uint32_t& id);
   bool mig_on(unsigned gpu) const { return gpus_[gpu].mig.on(); }
   std::vector<MigPart> mig_parts(unsigned gpu) const;
+  const MigLayout& mig(unsigned gpu) const { return gpus_[gpu].mig; }
   // An XID from elsewhere (the engine); told as an event.
   void report_xid(unsigned gpu, std::uint64_t xid);
 

@@ -11,7 +11,7 @@
 
 namespace aliquot::simdriver {
 
-inline constexpr std::uint32_t kChannelVersion = 5;
+inline constexpr std::uint32_t kChannelVersion = 6;
 inline constexpr std::size_t kMaxMessageBytes = 16384;
 inline constexpr std::size_t kMaxMessageFds = 4;
 inline constexpr std::uint64_t kGranuleBytes = 2u << 20;
@@ -66,6 +66,7 @@ struct HelloReply {
   std::uint64_t session;
 };
 
+// A GPU by its index, or a MIG compute instance by the number that telemetry gives it (MigPart).
 struct DeviceRequest {
   std::uint32_t device;
 };
@@ -74,7 +75,8 @@ inline constexpr std::size_t kDeviceAttributes = 160;
 
 struct DeviceInfo {
   std::array<char, 96> name;
-  std::array<std::uint8_t, 16> uuid;
+  std::array<std::uint8_t, 16> uuid;      // of an instance its own
+  std::array<std::uint8_t, 16> gpu_uuid;  // of the GPU that it is or lies in
   std::uint32_t pci_domain;
   std::uint32_t pci_bus;
   std::uint32_t pci_device;
@@ -88,7 +90,7 @@ struct DeviceInfo {
   std::uint32_t launch_ns;
   std::uint32_t graph_launch_ns;
   std::uint32_t graph_node_ns;
-  std::uint32_t reserved;
+  std::uint32_t mig;  // 1: a GPU that is cut into instances; itself it takes no context
   // Indexed by CUdevice_attribute; kAbsentAttribute: the device does not have it.
   std::array<std::int32_t, kDeviceAttributes> attributes;
 };
@@ -98,6 +100,7 @@ inline constexpr std::int32_t kAbsentAttribute = -0x7fffffff;
 struct ContextRequest {
   std::uint32_t device;
   std::uint32_t flags;
+  std::uint32_t active_thread_percent;  // 1 to 100: of an MPS client its ceiling, else ignored
 };
 
 struct ContextReply {

@@ -381,9 +381,7 @@ CUresult sim_cuCtxEnablePeerAccess(CUcontext peer_context, unsigned int flags) {
   if (const CUresult result = current_context(context)) return result;
   Context* peer = find_context(peer_context);
   if (peer == nullptr || peer->device == context->device) return CUDA_ERROR_INVALID_CONTEXT;
-  if ((context->device->info.peers >> peer->device->server & 1) == 0) {
-    return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-  }
+  if (!context->device->reaches(*peer->device)) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   return context->peers.insert(peer).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 

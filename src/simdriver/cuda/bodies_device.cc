@@ -15,8 +15,6 @@ CUresult find(CUdevice ordinal, DeviceView*& device) {
   return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
-bool peers(const DeviceView& a, const DeviceView& b) { return (a.info.peers >> b.server & 1) != 0; }
-
 }  // namespace
 
 extern "C" {
@@ -54,8 +52,14 @@ CUresult sim_cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+// The older one knows no instances: the UUID of the GPU that they lie in.
 CUresult sim_cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-  return sim_cuDeviceGetUuid_v2(uuid, device);
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Lock lock = hold();
+  DeviceView* view = nullptr;
+  if (const CUresult result = find(device, view)) return result;
+  std::memcpy(uuid->bytes, view->info.gpu_uuid.data(), sizeof(uuid->bytes));
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
@@ -161,7 +165,7 @@ CUresult sim_cuDeviceCanAccessPeer(int* can_access_peer, CUdevice device, CUdevi
   DeviceView* to = nullptr;
   if (const CUresult result = find(device, from)) return result;
   if (const CUresult result = find(peer_dev, to)) return result;
-  *can_access_peer = from != to && peers(*from, *to) ? 1 : 0;
+  *can_access_peer = from != to && from->reaches(*to) ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
@@ -174,14 +178,14 @@ CUresult sim_cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute
   if (const CUresult result = find(from_device, from)) return result;
   if (const CUresult result = find(to_device, to)) return result;
   if (from == to) return CUDA_ERROR_INVALID_DEVICE;
-  const bool nvlink = (from->info.nvlink_peers >> to->server & 1) != 0;
+  const bool nvlink = from->linked_to(*to);
   switch (attribute) {
     case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
       *value = nvlink ? 0 : 1;
       return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
     case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-      *value = peers(*from, *to) ? 1 : 0;
+      *value = from->reaches(*to) ? 1 : 0;
       return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
     case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:

@@ -249,7 +249,7 @@ CUresult sim_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map,
       if (const CUresult result = device_at(&map[i].location, device)) return result;
       const bool own = device == pool.device;
       if (own && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_ERROR_INVALID_VALUE;
-      if (!own && pool.device != nullptr && (device->info.peers >> pool.device->server & 1) == 0) {
+      if (!own && pool.device != nullptr && !device->reaches(*pool.device)) {
         return CUDA_ERROR_INVALID_DEVICE;
       }
       pool.access[device->ordinal] = map[i].flags;

@@ -8,9 +8,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "simdriver/cuda/call_cost.h"
-#include "simdriver/cuda/visible_devices.h"
+#include "simdriver/telemetry.h"
 
 namespace aliquot::simdriver {
 namespace {
@@ -140,20 +141,48 @@ CUresult Library::connect() {
   return CUDA_SUCCESS;
 }
 
-CUresult Library::list_devices() {
-  std::vector<DeviceInfo> all;
-  for (std::uint32_t i = 0; i < device_count_; ++i) {
-    Answer answer;
-    if (const CUresult result = ask(Op::kDeviceInfo, DeviceRequest{i}, &answer)) return result;
-    const auto info = answer.as<DeviceInfo>();
-    if (!info) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
-    all.push_back(*info);
+CUresult Library::describe(std::uint32_t number, DeviceInfo& info) {
+  Answer answer;
+  if (const CUresult result = ask(Op::kDeviceInfo, DeviceRequest{number}, &answer)) return result;
+  const auto got = answer.as<DeviceInfo>();
+  if (!got) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  info = *got;
+  return CUDA_SUCCESS;
+}
+
+// The compute instances in a GPU that is cut by MIG.
+CUresult Library::list_instances(unsigned gpu, std::vector<VisibleInstance>& instances) {
+  Answer answer;
+  if (const CUresult result =
+          ask(static_cast<Op>(TelemetryOp::kMig), TelemetryRequest{gpu}, &answer)) {
+    return result;
   }
-  for (const unsigned index : visible_devices(all, std::getenv("CUDA_VISIBLE_DEVICES"))) {
+  for (std::size_t at = sizeof(MigReply); at + sizeof(MigPart) <= answer.payload.size();
+       at += sizeof(MigPart)) {
+    MigPart part;
+    std::memcpy(&part, answer.payload.data() + at, sizeof(part));
+    if (part.device == kNoDevice) continue;
+    DeviceInfo info;
+    if (const CUresult result = describe(part.device, info)) return result;
+    instances.push_back({part.device, gpu, part.gpu_instance, part.compute_instance, info.uuid});
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Library::list_devices() {
+  std::vector<DeviceInfo> gpus(device_count_);
+  std::vector<VisibleInstance> instances;
+  for (std::uint32_t i = 0; i < device_count_; ++i) {
+    if (const CUresult result = describe(i, gpus[i])) return result;
+    if (gpus[i].mig == 0) continue;
+    if (const CUresult result = list_instances(i, instances)) return result;
+  }
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  for (const unsigned number : visible_devices(gpus, instances, list)) {
     auto view = std::make_unique<DeviceView>();
     view->ordinal = static_cast<int>(devices_.size());
-    view->server = index;
-    view->info = all[index];
+    view->server = number;
+    if (const CUresult result = describe(number, view->info)) return result;
     devices_.push_back(std::move(view));
   }
   return devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;

@@ -12,6 +12,7 @@
 #include "simdriver/channel/client.h"
 #include "simdriver/cuda/memory.h"
 #include "simdriver/cuda/objects.h"
+#include "simdriver/cuda/visible_devices.h"
 
 namespace aliquot::simdriver {
 
@@ -58,6 +59,8 @@ class Library {
   CUresult connect();
   CUresult connected();  // connects at the first call
   CUresult list_devices();
+  CUresult list_instances(unsigned gpu, std::vector<VisibleInstance>& instances);
+  CUresult describe(std::uint32_t number, DeviceInfo& info);
 
   std::atomic<bool> initialised_ = false;
   std::atomic<bool> forked_ = false;

@@ -186,7 +186,15 @@ struct DeviceView {
   unsigned primary_flags = 0;
   struct Pool* default_pool = nullptr;
   struct Pool* current_pool = nullptr;
+  bool reaches(const DeviceView& peer) const { return has(info.peers, peer); }
+  bool linked_to(const DeviceView& peer) const { return has(info.nvlink_peers, peer); }
   int attribute(int id) const { return info.attributes[static_cast<std::size_t>(id)]; }
+
+ private:
+  // Instances have numbers beyond all GPUs', and no peers.
+  static bool has(std::uint64_t bits, const DeviceView& peer) {
+    return peer.server < 64 && (bits >> peer.server & 1) != 0;
+  }
 };
 
 }  // namespace aliquot::simdriver

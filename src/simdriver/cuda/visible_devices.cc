@@ -1,9 +1,9 @@
 #include "simdriver/cuda/visible_devices.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,12 +11,12 @@
 namespace aliquot::simdriver {
 namespace {
 
-std::string uuid_text(const DeviceInfo& info) {
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < info.uuid.size(); ++i) {
+std::string uuid_text(const char* before, const std::array<std::uint8_t, 16>& uuid) {
+  std::string text = before;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", info.uuid[i]);
+    std::snprintf(digits, sizeof(digits), "%02x", uuid[i]);
     text += digits;
   }
   return text;
@@ -28,42 +28,107 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::optional<unsigned> by_uuid(std::span<const DeviceInfo> all, std::string_view prefix) {
-  std::optional<unsigned> found;
-  for (unsigned i = 0; i < all.size(); ++i) {
-    if (!uuid_text(all[i]).starts_with(prefix)) continue;
-    if (found) return std::nullopt;
-    found = i;
+struct All {
+  std::span<const DeviceInfo> gpus;
+  std::span<const VisibleInstance> instances;
+};
+
+// The one element for which fits() holds; nothing: none, or several.
+template <typename Element, typename Fits>
+const Element* the_one(std::span<const Element> elements, Fits fits) {
+  const Element* found = nullptr;
+  for (const Element& element : elements) {
+    if (!fits(element)) continue;
+    if (found != nullptr) return nullptr;
+    found = &element;
   }
   return found;
 }
 
-std::optional<unsigned> device_of(std::span<const DeviceInfo> all, std::string_view entry) {
-  if (entry.starts_with("GPU-")) return by_uuid(all, entry);
-  unsigned index = 0;
-  const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
-  if (error != std::errc() || end == entry.data() || index >= all.size()) return std::nullopt;
-  return index;
+std::optional<unsigned> gpu_by_uuid(const All& all, std::string_view prefix) {
+  const DeviceInfo* gpu = the_one(all.gpus, [&](const DeviceInfo& info) {
+    return uuid_text("GPU-", info.uuid).starts_with(prefix);
+  });
+  if (gpu == nullptr) return std::nullopt;
+  return static_cast<unsigned>(gpu - all.gpus.data());
+}
+
+std::optional<unsigned> number_in(std::string_view text) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end == text.data()) return std::nullopt;
+  return number;
+}
+
+// "MIG-GPU-uuid/gpu instance/compute instance", of drivers before 470.
+const VisibleInstance* by_place(const All& all, std::string_view place) {
+  const std::size_t first = place.find('/');
+  const std::size_t second = place.find('/', std::min(first, place.size() - 1) + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return nullptr;
+  const auto gpu = gpu_by_uuid(all, place.substr(0, first));
+  const auto parent = number_in(place.substr(first + 1));
+  const auto own = number_in(place.substr(second + 1));
+  return the_one(all.instances, [&](const VisibleInstance& instance) {
+    return gpu && parent && own && instance.gpu == *gpu && instance.gpu_instance == *parent &&
+           instance.compute_instance == *own;
+  });
+}
+
+const VisibleInstance* instance_named(const All& all, std::string_view entry) {
+  if (entry.starts_with("MIG-GPU-")) return by_place(all, entry.substr(4));
+  return the_one(all.instances, [&](const VisibleInstance& instance) {
+    return uuid_text("MIG-", instance.uuid).starts_with(entry);
+  });
+}
+
+// The device of a GPU: itself, or the first instance in one that is cut.
+std::optional<unsigned> device_of_gpu(const All& all, unsigned gpu) {
+  if (all.gpus[gpu].mig == 0) return gpu;
+  for (const VisibleInstance& instance : all.instances)
+    if (instance.gpu == gpu) return instance.number;
+  return std::nullopt;
+}
+
+std::optional<unsigned> device_named(const All& all, std::string_view entry) {
+  if (entry.starts_with("MIG-")) {
+    const VisibleInstance* instance = instance_named(all, entry);
+    return instance == nullptr ? std::nullopt : std::optional<unsigned>(instance->number);
+  }
+  const auto gpu = entry.starts_with("GPU-") ? gpu_by_uuid(all, entry) : number_in(entry);
+  if (!gpu || *gpu >= all.gpus.size()) return std::nullopt;
+  return device_of_gpu(all, *gpu);
+}
+
+std::vector<unsigned> listed(const All& all, std::string_view list) {
+  std::vector<unsigned> chosen;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const auto device = device_named(all, trimmed(list.substr(0, comma)));
+    if (!device) break;
+    if (std::ranges::find(chosen, *device) != chosen.end()) return {};
+    chosen.push_back(*device);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return chosen;
 }
 
 }  // namespace
 
-std::vector<unsigned> visible_devices(std::span<const DeviceInfo> all, const char* list) {
+std::vector<unsigned> visible_devices(std::span<const DeviceInfo> gpus,
+                                      std::span<const VisibleInstance> instances,
+                                      const char* list) {
+  const All all{gpus, instances};
   std::vector<unsigned> chosen;
-  if (list == nullptr) {
-    chosen.resize(all.size());
-    std::iota(chosen.begin(), chosen.end(), 0u);
-    return chosen;
+  if (list != nullptr) {
+    chosen = listed(all, list);
+  } else {
+    for (unsigned gpu = 0; gpu < gpus.size(); ++gpu) {
+      if (const auto device = device_of_gpu(all, gpu)) chosen.push_back(*device);
+    }
   }
-  std::string_view rest = list;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const auto device = device_of(all, trimmed(rest.substr(0, comma)));
-    if (!device) break;
-    if (std::ranges::find(chosen, *device) != chosen.end()) return {};
-    chosen.push_back(*device);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
+  const auto instance =
+      std::ranges::find_if(chosen, [&](unsigned device) { return device >= gpus.size(); });
+  if (instance != chosen.end()) return {*instance};
   return chosen;
 }
 

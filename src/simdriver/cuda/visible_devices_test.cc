@@ -16,8 +16,20 @@ class VisibleDevices : public testing::Test {
       all_[i].uuid[15] = static_cast<std::uint8_t>(i);
     }
   }
-  List visible(const char* list) { return visible_devices(all_, list); }
+  List visible(const char* list) { return visible_devices(all_, instances_, list); }
+  // GPUs 1 and 3 cut in two each.
+  void cut() {
+    for (const unsigned gpu : {1u, 3u}) {
+      all_[gpu].mig = 1;
+      for (unsigned i = 0; i < 2; ++i) {
+        VisibleInstance made{gpu * 10 + i, gpu, 5, i, all_[gpu].uuid};
+        made.uuid[1] = static_cast<std::uint8_t>(i);
+        instances_.push_back(made);
+      }
+    }
+  }
   std::vector<DeviceInfo> all_;
+  std::vector<VisibleInstance> instances_;
 };
 
 TEST_F(VisibleDevices, AreAllWhenUnsetAndNoneWhenEmpty) {
@@ -45,6 +57,24 @@ TEST_F(VisibleDevices, CanBeNamedByAPrefixOfTheirUuidThatFitsOneOnly) {
   EXPECT_EQ(visible("GPU-10"), List{});
   EXPECT_EQ(visible("GPU-10ababab-abab-abab-abab-abababababab00"), List{});
   EXPECT_EQ(visible("GPU-10ababab-abab-abab-abab-ababababab01"), List{1});
+}
+
+TEST_F(VisibleDevices, AreOneInstanceAloneWhereThereIsOne) {
+  cut();
+  EXPECT_EQ(visible(nullptr), List{10});
+  EXPECT_EQ(visible("0,3,1"), List{30});
+  EXPECT_EQ(visible("0,2"), (List{0, 2}));
+  EXPECT_EQ(visible("MIG-2301"), List{31});
+  EXPECT_EQ(visible("MIG-10"), List{});
+  EXPECT_EQ(visible("MIG-GPU-23abab/5/1"), List{31});
+  EXPECT_EQ(visible("MIG-GPU-23abab/4/1"), List{});
+  EXPECT_EQ(visible("MIG-GPU-23abab"), List{});
+}
+
+TEST_F(VisibleDevices, LeaveOutACutGpuWithoutInstances) {
+  all_[1].mig = 1;
+  EXPECT_EQ(visible(nullptr), (List{0, 2, 3}));
+  EXPECT_EQ(visible("1"), List{});
 }
 
 }  // namespace

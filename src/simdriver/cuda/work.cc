@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "common/clock.h"
@@ -137,6 +138,14 @@ CUresult make_stream(Context& context, unsigned flags, int priority,
   return CUDA_SUCCESS;
 }
 
+// As an MPS client reads it; what is no percentage counts as 100.
+std::uint32_t active_thread_percent() {
+  const char* text = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+  const double percent = text == nullptr ? 100 : std::strtod(text, nullptr);
+  if (!(percent > 0 && percent <= 100)) return 100;
+  return std::max(1u, static_cast<std::uint32_t>(percent));
+}
+
 template <typename T>
 T* map_page(const UniqueFd& fd, int protection) {
   void* at = mmap(nullptr, sizeof(T), protection, MAP_SHARED, fd.get(), 0);
@@ -155,8 +164,8 @@ ContextPages::~ContextPages() {
 CUresult open_context(DeviceView& device, unsigned flags, bool primary, Context*& context) {
   Library& lib = library();
   Answer answer;
-  const CUresult result =
-      lib.ask(Op::kContextCreate, ContextRequest{device.server, flags}, &answer);
+  const CUresult result = lib.ask(
+      Op::kContextCreate, ContextRequest{device.server, flags, active_thread_percent()}, &answer);
   if (result != CUDA_SUCCESS) return result;
   const auto reply = answer.as<ContextReply>();
   if (!reply || answer.fds.size() != 2) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;

@@ -23,14 +23,17 @@ MemoryView memory_of(const Gpu& gpu, const GpuTelemetry& now) {
   return {memory.nvml_total_bytes, reserved, used, memory.nvml_total_bytes - reserved - used};
 }
 
-// Programs do not run in simulated MIG instances: their memory is free.
+// What the compute instances of its GPU instance share.
 template <typename Memory>
-nvmlReturn_t empty_instance(nvmlDevice_t device, Memory* memory) {
+nvmlReturn_t instance_memory(nvmlDevice_t device, Memory* memory) {
   return with_mig_device(device, [&](const MigDevice& mig) -> nvmlReturn_t {
     if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    GpuReading reading;
+    const nvmlReturn_t result = mig.read(reading);
+    if (result != NVML_SUCCESS) return result;
     memory->total = static_cast<unsigned long long>(mig.profile().memory_mib) << 20;
-    memory->free = memory->total;
-    memory->used = 0;
+    memory->used = std::min<unsigned long long>(reading.figures.used_bytes, memory->total);
+    memory->free = memory->total - memory->used;
     if constexpr (requires { memory->reserved; }) memory->reserved = 0;
     return NVML_SUCCESS;
   });
@@ -43,20 +46,40 @@ std::vector<ProcessTelemetry> users_of(const GpuReading& reading, ProcessUse use
   return found;
 }
 
+struct InstanceIds {
+  unsigned gpu_instance = kNoInstance;
+  unsigned compute_instance = kNoInstance;
+};
+
+template <typename Info>
+nvmlReturn_t give_processes(const GpuReading& reading, ProcessUse use, const InstanceIds& ids,
+                            unsigned* count, Info* infos) {
+  std::vector<Info> list;
+  for (const ProcessTelemetry& process : users_of(reading, use)) {
+    Info& info = list.emplace_back();
+    info.pid = static_cast<unsigned>(process.pid);
+    info.used_bytes = process.used_bytes;
+    if constexpr (requires { info.gpu_instance; }) {
+      info.gpu_instance = ids.gpu_instance;
+      info.compute_instance = ids.compute_instance;
+    }
+  }
+  return copy_list(list, count, infos);
+}
+
 template <typename Info>
 nvmlReturn_t list_processes(nvmlDevice_t device, ProcessUse use, unsigned* count, Info* infos) {
+  if (is_mig_device(device)) {
+    return with_mig_device(device, [&](const MigDevice& mig) -> nvmlReturn_t {
+      GpuReading reading;
+      const nvmlReturn_t result = mig.read(reading);
+      if (result != NVML_SUCCESS) return result;
+      const InstanceIds ids{mig.gpu_instance.gpu_instance, mig.compute_instance.compute_instance};
+      return give_processes(reading, use, ids, count, infos);
+    });
+  }
   return with_reading(device, [&](const Gpu&, const GpuReading& reading) {
-    std::vector<Info> list;
-    for (const ProcessTelemetry& process : users_of(reading, use)) {
-      Info& info = list.emplace_back();
-      info.pid = static_cast<unsigned>(process.pid);
-      info.used_bytes = process.used_bytes;
-      if constexpr (requires { info.gpu_instance; }) {
-        info.gpu_instance = kNoInstance;
-        info.compute_instance = kNoInstance;
-      }
-    }
-    return copy_list(list, count, infos);
+    return give_processes(reading, use, {}, count, infos);
   });
 }
 
@@ -64,7 +87,7 @@ nvmlReturn_t list_processes(nvmlDevice_t device, ProcessUse use, unsigned* count
 
 // Version 1 knows no reserved memory: it is used.
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
-  if (is_mig_device(device)) return empty_instance(device, memory);
+  if (is_mig_device(device)) return instance_memory(device, memory);
   return with_reading(device, [&](const Gpu& gpu, const GpuReading& reading) -> nvmlReturn_t {
     if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     const MemoryView view = memory_of(gpu, reading.figures);
@@ -75,7 +98,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
   if (const nvmlReturn_t checked = check_version(memory, 2); checked != NVML_SUCCESS)
     return checked;
-  if (is_mig_device(device)) return empty_instance(device, memory);
+  if (is_mig_device(device)) return instance_memory(device, memory);
   return with_reading(device, [&](const Gpu& gpu, const GpuReading& reading) {
     const MemoryView view = memory_of(gpu, reading.figures);
     memory->total = view.total;

@@ -1,5 +1,7 @@
 #include "simdriver/nvml/mig_view.h"
 
+#include "simdriver/mig_instance.h"
+
 namespace aliquot::simdriver::nvml {
 
 const MigProfile& MigDevice::profile() const {
@@ -7,21 +9,20 @@ const MigProfile& MigDevice::profile() const {
 }
 
 std::string MigDevice::name() const {
-  std::string slices;
-  if (compute_instance.size < profile().compute_slices)
-    slices = std::to_string(compute_instance.size) + "c.";
-  return gpu.model().product + " MIG " + slices + profile().name;
+  return mig_device_name(gpu.model(), profile(), compute_instance.size);
 }
 
 std::string MigDevice::uuid() const {
-  // The GPU's own with the instance's numbers mixed in; where it starts, not which id it has,
-  // as the identity of a place.
-  Uuid mixed = gpu.spec().uuid;
-  mixed[0] = static_cast<std::uint8_t>(mixed[0] ^ 0x5a);
-  mixed[14] = static_cast<std::uint8_t>(mixed[14] + 16 * gpu_instance.start + gpu_instance.size);
-  mixed[15] =
-      static_cast<std::uint8_t>(mixed[15] + 16 * compute_instance.start + compute_instance.size);
-  return "MIG-" + gpu_uuid_text(mixed).substr(4);
+  const GpuInstance parent{gpu_instance.gpu_instance, gpu_instance.profile, gpu_instance.start,
+                           gpu_instance.size};
+  const ComputeInstance own{compute_instance.compute_instance, gpu_instance.gpu_instance,
+                            compute_instance.start, compute_instance.size};
+  return mig_uuid_text(mig_device_uuid(gpu.spec().uuid, parent, own));
+}
+
+nvmlReturn_t MigDevice::read(GpuReading& out) const {
+  if (compute_instance.device == kNoDevice) return NVML_SUCCESS;
+  return gpu.telemetry.read(compute_instance.device, out);
 }
 
 std::optional<MigPart> gpu_instance_in(const MigReading& reading, unsigned id) {

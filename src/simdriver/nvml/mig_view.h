@@ -18,6 +18,8 @@ struct MigDevice {
   const MigProfile& profile() const;
   std::string name() const;  // "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
   std::string uuid() const;  // "MIG-..."
+  // Its own memory and processes; nothing where nobody runs instances (a test's board).
+  nvmlReturn_t read(GpuReading& out) const;
 };
 
 inline bool is_gpu_instance(const MigPart& part) {

@@ -105,7 +105,7 @@ constexpr auto kCommon = std::to_array<std::pair<int, std::int32_t>>({
     {CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0},
     {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
-    {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0},
     {CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0},
     {CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
@@ -220,14 +220,11 @@ void set_place(const MachineSpec& spec, std::uint32_t device, DeviceInfo& info) 
   }
 }
 
-}  // namespace
-
-DeviceInfo device_info(const MachineSpec& spec, std::uint32_t device) {
-  const GpuModel& model = spec.model_of(device);
+DeviceInfo info_of(const MachineSpec& spec, std::uint32_t gpu, const GpuModel& model) {
   DeviceInfo info{};
   const std::size_t length = std::min(model.product.size(), info.name.size() - 1);
   std::memcpy(info.name.data(), model.product.data(), length);
-  info.uuid = spec.gpus[device].uuid;
+  info.uuid = info.gpu_uuid = spec.gpus[gpu].uuid;
   info.total_bytes = model.memory.driver_total_bytes;
   info.launch_ns = static_cast<std::uint32_t>(model.timing.launch_ns);
   info.graph_launch_ns = static_cast<std::uint32_t>(model.timing.graph_launch_ns);
@@ -235,7 +232,22 @@ DeviceInfo device_info(const MachineSpec& spec, std::uint32_t device) {
   info.attributes.fill(kAbsentAttribute);
   for (const auto& [id, value] : kCommon) info.attributes[static_cast<std::size_t>(id)] = value;
   set_model(model, info);
-  set_place(spec, device, info);
+  set_place(spec, gpu, info);
+  info.attributes[CU_DEVICE_ATTRIBUTE_MPS_ENABLED] = spec.mps ? 1 : 0;
+  return info;
+}
+
+}  // namespace
+
+DeviceInfo device_info(const MachineSpec& spec, std::uint32_t gpu) {
+  return info_of(spec, gpu, spec.model_of(gpu));
+}
+
+DeviceInfo instance_info(const MachineSpec& spec, std::uint32_t gpu, const GpuModel& model,
+                         const Uuid& uuid) {
+  DeviceInfo info = info_of(spec, gpu, model);
+  info.uuid = uuid;
+  info.peers = info.nvlink_peers = 0;
   return info;
 }
 

@@ -1,4 +1,4 @@
-// What a client library is told of one GPU. Pure.
+// What a client library is told of one GPU, or of a MIG instance in it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,9 @@
 
 namespace aliquot::simdriver {
 
-DeviceInfo device_info(const MachineSpec& spec, std::uint32_t device);
+DeviceInfo device_info(const MachineSpec& spec, std::uint32_t gpu);
+// `model`: the GPU cut down to the instance (mig_instance.h).
+DeviceInfo instance_info(const MachineSpec& spec, std::uint32_t gpu, const GpuModel& model,
+                         const Uuid& uuid);
 
 }  // namespace aliquot::simdriver

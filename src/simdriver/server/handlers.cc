@@ -45,7 +45,7 @@ std::int32_t hello(Call& call) {
   call.reply_fds = {call.fds.back().get(), call.session.doorbell.get(), call.machine.page().fd()};
   HelloReply reply{};
   reply.version = kChannelVersion;
-  reply.device_count = static_cast<std::uint32_t>(call.machine.devices().size());
+  reply.device_count = call.machine.gpu_count();
   reply.cuda_version = call.machine.spec().driver.cuda;
   reply.time_scale_micro = call.machine.spec().time_scale_micro;
   reply.session = call.session.id;
@@ -126,16 +126,18 @@ std::int32_t block_request(Call& call) {
   return kSuccess;
 }
 
-// What the compute mode lets in: everybody, one process, nobody. A lost GPU takes nobody.
+// What the compute mode lets in: everybody, one process, nobody. A lost GPU takes nobody, and one
+// that is cut by MIG only by its instances.
 bool lets_in(Call& call, const Device& gpu) {
   constexpr std::uint32_t kProhibited = 2;
   constexpr std::uint32_t kExclusiveProcess = 3;
   const std::uint32_t mode = call.machine.board().compute_mode(gpu.index);
   if (call.machine.board().lost(gpu.index) || mode == kProhibited) return false;
+  if (!gpu.is_instance() && call.machine.board().mig_on(gpu.index)) return false;
   if (mode != kExclusiveProcess) return true;
   for (const auto& [key, context] : call.machine.contexts()) {
     const auto owner = call.machine.sessions().find(context->session);
-    if (context->device == gpu.index && owner != call.machine.sessions().end() &&
+    if (context->device == gpu.number && owner != call.machine.sessions().end() &&
         owner->second->pid != call.session.pid)
       return false;
   }
@@ -148,18 +150,29 @@ std::int32_t handle_session(Call& call) {
   if (call.op == Op::kHello) return hello(call);
   DeviceRequest request{};
   if (call.op != Op::kDeviceInfo || !call.as(request)) return kInvalidValue;
-  if (call.machine.device(request.device) == nullptr) return kInvalidDevice;
-  return call.answer(device_info(call.machine.spec(), request.device));
+  const Device* device = call.machine.device(request.device);
+  if (device == nullptr) return kInvalidDevice;
+  if (device->is_instance()) {
+    return call.answer(
+        instance_info(call.machine.spec(), device->index, device->model, device->uuid));
+  }
+  DeviceInfo info = device_info(call.machine.spec(), device->index);
+  info.mig = call.machine.board().mig_on(device->index) ? 1 : 0;
+  return call.answer(info);
 }
 
 std::int32_t handle_context(Call& call) {
   if (call.op == Op::kContextCreate) {
     ContextRequest request{};
     if (!call.as(request)) return kInvalidValue;
+    if (request.active_thread_percent < 1 || request.active_thread_percent > 100) {
+      return kInvalidValue;
+    }
     const Device* gpu = call.machine.device(request.device);
     if (gpu == nullptr) return kInvalidDevice;
     if (!lets_in(call, *gpu)) return kDeviceUnavailable;
-    const Result<ContextEntry*> context = call.machine.open_context(call.session, request.device);
+    const Result<ContextEntry*> context =
+        call.machine.open_context(call.session, request.device, request.active_thread_percent);
     if (!context) {
       return context.error().code == Errc::kExhausted ? kOutOfMemory : kSimulatorOutOfHostMemory;
     }

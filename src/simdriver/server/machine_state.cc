@@ -22,9 +22,11 @@ void wake_all(std::atomic<std::uint32_t>& word) {
 }  // namespace
 
 Device::Device(unsigned gpu_index, const GpuModel& gpu_model)
-    : index(gpu_index),
+    : number(gpu_index),
+      index(gpu_index),
       model(gpu_model),
-      books(gpu_model.memory.driver_total_bytes),
+      shared_books(std::make_shared<DeviceBooks>(gpu_model.memory.driver_total_bytes)),
+      books(*shared_books),
       timeline(gpu_model) {}
 
 MachineState::MachineState(MachineSpec spec, const Clock& host, std::uint64_t host_budget_bytes)
@@ -46,8 +48,8 @@ Result<std::unique_ptr<MachineState>> MachineState::make(MachineSpec spec, const
   return machine;
 }
 
-Device* MachineState::device(std::uint32_t index) {
-  return index < devices_.size() ? devices_[index].get() : nullptr;
+Device* MachineState::device(std::uint32_t number) {
+  return number < devices_.size() && !devices_[number]->gone ? devices_[number].get() : nullptr;
 }
 
 Session& MachineState::add_session(std::unique_ptr<Session> session) {
@@ -68,10 +70,13 @@ void MachineState::end_session(SessionId id) {
 
 void MachineState::lose_contexts(unsigned index, std::int32_t result) {
   for (auto& [key, context] : contexts_)
-    if (context->device == index && context->server->lost == 0) lose(*context, result, now());
+    if (devices_[context->device]->index == index && context->server->lost == 0) {
+      lose(*context, result, now());
+    }
 }
 
-Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t index) {
+Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t index,
+                                                 std::uint32_t active_thread_percent) {
   Device* gpu = device(index);
   if (gpu == nullptr) return Error{Errc::kInvalid, "open a context: no such GPU"};
   auto entry = std::make_unique<ContextEntry>();
@@ -93,7 +98,8 @@ Result<ContextEntry*> MachineState::open_context(Session& session, std::uint32_t
   entry->last_submitted_ns = now();
   for (auto& [key, other] : contexts_)
     if (other->device == index) take_back_promises(*other);
-  gpu->timeline.open_context(entry->key, session.id, now());
+  const auto mps = spec_.mps ? std::optional(active_thread_percent) : std::nullopt;
+  gpu->timeline.open_context(entry->key, session.id, now(), mps);
   session.contexts.push_back(entry->key);
   return (contexts_[entry->key] = std::move(entry)).get();
 }

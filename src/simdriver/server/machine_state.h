@@ -25,12 +25,24 @@ namespace aliquot::simdriver {
 
 inline constexpr std::int32_t kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED
 
+// A GPU, or a MIG compute instance: multiprocessors of its own, and the memory of its GPU instance,
+// which it shares with the others in there (hence the shared books).
 struct Device {
   Device(unsigned gpu_index, const GpuModel& gpu_model);
-  unsigned index;
+  Device(unsigned number_of_it, unsigned gpu_index, GpuModel of_instance, Uuid its_uuid,
+         std::shared_ptr<DeviceBooks> of_gpu_instance);
+  unsigned number;  // by which clients ask for it; a GPU's is its index
+  unsigned index;   // of the GPU that it is or lies in
+  std::optional<GpuModel> cut_down;
+  Uuid uuid{};  // of an instance
   const GpuModel& model;
-  DeviceBooks books;
+  std::shared_ptr<DeviceBooks> shared_books;
+  DeviceBooks& books;
   Timeline timeline;
+  bool gone = false;  // an instance that was destroyed
+  std::uint32_t gpu_instance = 0;
+  std::uint32_t compute_instance = 0;
+  bool is_instance() const { return cut_down.has_value(); }
 };
 
 // One context of one client: its two pages, and how far its ring has been read.
@@ -71,7 +83,10 @@ class MachineState {
   const MachineClock& clock() const { return clock_; }
   // In the machine's time, as all times here but those that a client writes.
   Nanoseconds now() const { return clock_.now(); }
-  Device* device(std::uint32_t index);
+  // A GPU or an instance; nullptr: there is none of that number.
+  Device* device(std::uint32_t number);
+  std::uint32_t gpu_count() const { return static_cast<std::uint32_t>(spec_.gpus.size()); }
+  // GPUs first, then instances, those that are gone too.
   std::vector<std::unique_ptr<Device>>& devices() { return devices_; }
   std::map<SessionId, std::unique_ptr<Session>>& sessions() { return sessions_; }
   std::map<ContextKey, std::unique_ptr<ContextEntry>>& contexts() { return contexts_; }
@@ -83,11 +98,18 @@ class MachineState {
   Session& add_session(std::unique_ptr<Session> session);
   // Everything the process had is free when this returns.
   void end_session(SessionId id);
-  Result<ContextEntry*> open_context(Session& session, std::uint32_t device);
+  // `active_thread_percent` counts where the machine has MPS.
+  Result<ContextEntry*> open_context(Session& session, std::uint32_t device,
+                                     std::uint32_t active_thread_percent = 100);
   bool close_context(Session& session, ContextKey key);
   // False: past the host's budget.
   bool commit(Session& session, std::int64_t bytes);
   void apply(const ChargeMove& move);
+  // The instances of the GPU are now as its layout says (board()); one that goes has no contexts.
+  void follow_mig(unsigned gpu);
+  Device* instance(unsigned gpu, std::uint32_t gpu_instance, std::uint32_t compute_instance);
+  bool in_use(const Device& device) const;
+
   // As after a fault of the GPU: its contexts answer `result` from now on; caught up before.
   void lose_contexts(unsigned device, std::int32_t result);
 

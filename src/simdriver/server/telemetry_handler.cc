@@ -35,21 +35,51 @@ std::int64_t epoch_us(const MachineState& machine, Nanoseconds at) {
   return kOffset + machine.clock().host_time(at) / 1000;
 }
 
-std::vector<ProcessTelemetry> processes_on(Call& call, const Device& gpu, Nanoseconds now) {
+// The device, and if it is a whole GPU the instances in it.
+std::vector<const Device*> parts_of(Call& call, const Device& device) {
+  std::vector<const Device*> parts{&device};
+  for (const auto& other : call.machine.devices()) {
+    const bool inside = other->is_instance() && !other->gone && other->index == device.index;
+    if (inside && !device.is_instance()) parts.push_back(other.get());
+  }
+  return parts;
+}
+
+// Memory is shared by the compute instances of a GPU instance, and counts once.
+std::vector<const DeviceBooks*> books_of(const std::vector<const Device*>& parts) {
+  std::vector<const DeviceBooks*> books;
+  for (const Device* part : parts) {
+    if (std::ranges::find(books, &part->books) == books.end()) books.push_back(&part->books);
+  }
+  return books;
+}
+
+std::vector<ProcessTelemetry> processes_on(Call& call, const Device& device, Nanoseconds now) {
   // A program may hold several connections; it is one process.
   std::map<std::int32_t, ProcessTelemetry> by_pid;
-  for (const auto& [id, held] : gpu.books.holders()) {
-    const auto session = call.machine.sessions().find(id);
-    if (session == call.machine.sessions().end()) continue;
-    ProcessTelemetry& process = by_pid[session->second->pid];
-    for (const std::uint64_t part : held) process.used_bytes += part;
-    for (const ContextKey context : session->second->contexts)
-      process.busy_ns += gpu.timeline.busy(context, now);
+  const std::vector<const Device*> parts = parts_of(call, device);
+  for (const DeviceBooks* books : books_of(parts)) {
+    for (const auto& [id, held] : books->holders()) {
+      const auto session = call.machine.sessions().find(id);
+      if (session == call.machine.sessions().end()) continue;
+      ProcessTelemetry& process = by_pid[session->second->pid];
+      for (const std::uint64_t bytes : held) process.used_bytes += bytes;
+    }
+  }
+  for (const auto& [id, session] : call.machine.sessions()) {
+    const auto process = by_pid.find(session->pid);
+    if (process == by_pid.end()) continue;
+    for (const ContextKey context : session->contexts)
+      for (const Device* part : parts) process->second.busy_ns += part->timeline.busy(context, now);
   }
   std::vector<ProcessTelemetry> all;
-  for (const auto& [pid, process] : by_pid)
-    if (process.used_bytes > 0 && all.size() < kMostProcessesTold)
-      all.push_back({pid, ProcessUse::kCompute, process.used_bytes, process.busy_ns});
+  for (const auto& [pid, process] : by_pid) {
+    if (process.used_bytes == 0 || all.size() + 2 > kMostProcessesTold) continue;
+    all.push_back({pid, ProcessUse::kCompute, process.used_bytes, process.busy_ns});
+    // A client of MPS stands in both lists (nvidia-smi: "M+C").
+    if (call.machine.spec().mps)
+      all.push_back({pid, ProcessUse::kMps, process.used_bytes, process.busy_ns});
+  }
   return all;
 }
 
@@ -74,10 +104,11 @@ std::int32_t gpu_now(Call& call) {
   const Nanoseconds since = now - 4 * engine.spec().sample_period - engine.spec().sample_lag;
   const std::vector<ProcessTelemetry> processes = processes_on(call, *gpu, now);
   GpuTelemetry figures{};
-  call.machine.board().fill(request.gpu, figures);
+  call.machine.board().fill(gpu->index, figures);
   figures.now_ns = now - call.machine.started();
   figures.busy_ns = engine.device_busy(now);
-  figures.used_bytes = gpu->books.used_bytes();
+  for (const DeviceBooks* books : books_of(parts_of(call, *gpu)))
+    figures.used_bytes += books->used_bytes();
   figures.sent_bytes = copied_bytes(engine, engine::CopyLane::kHostToDevice, now);
   figures.received_bytes = copied_bytes(engine, engine::CopyLane::kDeviceToHost, now);
   figures.gpu_percent = newest(engine.device_samples(since, now));
@@ -181,10 +212,15 @@ std::int32_t fault(Call& call) {
 
 std::int32_t mig(Call& call) {
   TelemetryRequest request{};
-  if (!call.as(request) || call.machine.device(request.gpu) == nullptr)
+  if (!call.as(request) || request.gpu >= call.machine.gpu_count())
     return NVML_ERROR_INVALID_ARGUMENT;
   const TelemetryBoard& board = call.machine.board();
-  const std::vector<MigPart> parts = board.mig_parts(request.gpu);
+  std::vector<MigPart> parts = board.mig_parts(request.gpu);
+  for (MigPart& part : parts) {
+    const Device* own =
+        call.machine.instance(request.gpu, part.gpu_instance, part.compute_instance);
+    if (own != nullptr) part.device = own->number;
+  }
   return answer_list(
       call, MigReply{board.mig_on(request.gpu), static_cast<std::uint32_t>(parts.size())}, parts);
 }
@@ -208,16 +244,22 @@ std::int32_t mig_result(MigResult result) {
 std::int32_t change_mig(Call& call) {
   MigChange request{};
   if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (request.gpu >= call.machine.gpu_count()) return NVML_ERROR_INVALID_ARGUMENT;
   const Device* gpu = call.machine.device(request.gpu);
-  if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (!may_change(call)) return NVML_ERROR_NO_PERMISSION;
-  // As the driver: the mode changes on an idle GPU only.
+  // As the driver: the mode changes on an idle GPU only, and no instance goes from under a program.
   if (request.action == MigAction::kSwitchMode && gpu->books.used_bytes() > 0)
     return NVML_ERROR_IN_USE;
+  if (request.action == MigAction::kDestroyCompute) {
+    const Device* own = call.machine.instance(request.gpu, request.first, request.second);
+    if (own != nullptr && call.machine.in_use(*own)) return NVML_ERROR_IN_USE;
+  }
   MigChanged reply{};
   const std::int32_t result = mig_result(call.machine.board().apply(request, reply.id));
-  if (result == NVML_SUCCESS) call.answer(reply);
-  return result;
+  if (result != NVML_SUCCESS) return result;
+  call.machine.follow_mig(request.gpu);
+  call.answer(reply);
+  return NVML_SUCCESS;
 }
 
 }  // namespace

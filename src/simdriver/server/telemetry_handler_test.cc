@@ -123,7 +123,7 @@ TEST_F(TelemetryHandler, ComputeModesLetInWhomTheyShould) {
   second.greeted = true;
   const auto open = [&](Session& who) {
     session_ = &who;
-    return ask(static_cast<TelemetryOp>(Op::kContextCreate), ContextRequest{0, 0});
+    return ask(static_cast<TelemetryOp>(Op::kContextCreate), ContextRequest{0, 0, 100});
   };
   Session& first = *session_;
   ASSERT_EQ(ask(TelemetryOp::kSet, SetRequest{0, Setting::kComputeMode, 3}), NVML_SUCCESS);
@@ -140,10 +140,10 @@ TEST_F(TelemetryHandler, ALostGpuOpensNoContextUntilItIsBack) {
   session_->greeted = true;
   const auto open = static_cast<TelemetryOp>(Op::kContextCreate);
   ASSERT_EQ(ask(TelemetryOp::kFault, FaultRequest{1, FaultKind::kGpuLost, 0}), NVML_SUCCESS);
-  EXPECT_EQ(ask(open, ContextRequest{1, 0}), kDeviceUnavailable);
-  EXPECT_EQ(ask(open, ContextRequest{0, 0}), kSuccess);
+  EXPECT_EQ(ask(open, ContextRequest{1, 0, 100}), kDeviceUnavailable);
+  EXPECT_EQ(ask(open, ContextRequest{0, 0, 100}), kSuccess);
   ASSERT_EQ(ask(TelemetryOp::kFault, FaultRequest{1, FaultKind::kNone, 0}), NVML_SUCCESS);
-  EXPECT_EQ(ask(open, ContextRequest{1, 0}), kSuccess);
+  EXPECT_EQ(ask(open, ContextRequest{1, 0, 100}), kSuccess);
 }
 
 }  // namespace

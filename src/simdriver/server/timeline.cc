@@ -123,9 +123,12 @@ struct Timeline::Impl {
 Timeline::Timeline(const GpuModel& model) : impl_(std::make_unique<Impl>(model)) {}
 Timeline::~Timeline() = default;
 
-void Timeline::open_context(ContextKey context, std::uint64_t session, Nanoseconds now) {
+void Timeline::open_context(ContextKey context, std::uint64_t session, Nanoseconds now,
+                            std::optional<std::uint32_t> mps_percent) {
   engine::ContextSpec spec;
   spec.process = session;
+  spec.mps = mps_percent.has_value();
+  spec.active_thread_percent = mps_percent.value_or(100);
   impl_->contexts[context].id = impl_->engine.add_context(now, spec);
 }
 

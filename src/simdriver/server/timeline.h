@@ -32,8 +32,10 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  // `session` is the process that telemetry asks about.
-  void open_context(ContextKey context, std::uint64_t session, Nanoseconds now);
+  // `session` is the process that telemetry asks about; `mps_percent`: it is an MPS client with
+  // that ceiling.
+  void open_context(ContextKey context, std::uint64_t session, Nanoseconds now,
+                    std::optional<std::uint32_t> mps_percent = std::nullopt);
   // What it had queued never ends.
   void close_context(ContextKey context, Nanoseconds now);
 

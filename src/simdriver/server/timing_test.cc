@@ -1,5 +1,5 @@
 // The times of a preset, worked out by hand and compared to the nanosecond: what programs and NVML
-// see, in stepped time. MPS sharing and faults inside a GPU are the engine's (engine_slices_test).
+// see, in stepped time.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -24,11 +24,12 @@ constexpr Nanoseconds kLag = 100 * kMs;
 
 class Timing : public testing::Test {
  protected:
-  void start(const std::string& node) {
+  void start(const std::string& node, bool mps = false) {
     clock_.advance(kSecond);
-    auto made = MachineState::make(
-        *make_machine({.node = node, .name = "lab", .cuda = ""}, *simulator_directory()), clock_,
-        1u << 30);
+    MachineSpec spec =
+        *make_machine({.node = node, .name = "lab", .cuda = ""}, *simulator_directory());
+    spec.mps = mps;
+    auto made = MachineState::make(std::move(spec), clock_, 1u << 30);
     ASSERT_TRUE(made);
     machine_ = std::move(*made);
     // Sample periods count from time 0; a round number of them has gone by.
@@ -41,8 +42,8 @@ class Timing : public testing::Test {
     session->uid = geteuid();
     return machine_->add_session(std::move(session));
   }
-  ContextEntry& context(Session& owner, std::uint32_t gpu = 0) {
-    const auto opened = machine_->open_context(owner, gpu);
+  ContextEntry& context(Session& owner, std::uint32_t gpu = 0, std::uint32_t percent = 100) {
+    const auto opened = machine_->open_context(owner, gpu, percent);
     EXPECT_TRUE(opened);
     push(**opened, CommandOp::kOpenStream, {0, 0});
     return **opened;
@@ -135,6 +136,54 @@ TEST_F(Timing, TwoProgramsTakeTurnsAndPayForEachSwitch) {
   const Nanoseconds a_end = 4 * (kSlice + kSwitch) + kMs + kStart;
   EXPECT_EQ(reached(a, a_ended), a_end);
   EXPECT_EQ(reached(b, b_ended), a_end + kEasySwitch + kMs);
+}
+
+TEST_F(Timing, ClientsOfMpsRunSideBySideAndKeepTheirCeilings) {
+  start("t4x1", true);
+  ContextEntry& a = context(program(1));
+  ContextEntry& b = context(program(2));
+  // 20 blocks each, one an SM: both fit on the 40 SMs, nobody waits for a turn.
+  launch(a, 20, 1, 5 * kMs);
+  const auto a_ended = mark(a);
+  launch(b, 20, 1, 5 * kMs);
+  const auto b_ended = mark(b);
+  run_for(10 * kMs);
+  EXPECT_EQ(reached(a, a_ended), kStart + 5 * kMs);
+  EXPECT_EQ(reached(b, b_ended), kStart + 5 * kMs);
+  // 30 % of 40 SMs are 12: 24 blocks take two waves, and the 28 SMs that are left two of 56.
+  ContextEntry& held = context(program(3), 0, 30);
+  launch(held, 24, 1, 5 * kMs);
+  const auto held_ended = mark(held);
+  run_for(kUs);  // it comes first, and a's take what it leaves
+  launch(a, 56, 1, 5 * kMs);
+  const auto beside = mark(a);
+  run_for(20 * kMs);
+  EXPECT_EQ(reached(held, held_ended), 10 * kMs + kStart + 10 * kMs);
+  EXPECT_EQ(reached(a, beside), 10 * kMs + kUs + kStart + 10 * kMs);
+}
+
+TEST_F(Timing, InstancesOfAGpuHaveATimeOfTheirOwn) {
+  start("a100x1");
+  Session& owner = program(1);
+  unsigned parent = 0;
+  unsigned own = 0;
+  const auto change = [&](MigAction action, unsigned first, unsigned second) {
+    return ask<MigChanged>(owner, TelemetryOp::kMigChange, MigChange{0, action, first, second}).id;
+  };
+  change(MigAction::kSwitchMode, 1, 0);
+  parent = change(MigAction::kCreate, 9, kAnywhere);  // 3g.40gb: 42 SMs
+  own = change(MigAction::kCreateCompute, parent, 3);
+  ContextEntry& a = context(program(2), machine_->instance(0, parent, own)->number);
+  parent = change(MigAction::kCreate, 19, kAnywhere);  // 1g.10gb: 14 SMs
+  own = change(MigAction::kCreateCompute, parent, 1);
+  ContextEntry& b = context(program(3), machine_->instance(0, parent, own)->number);
+  launch(a, 84, 1, 3 * kMs);  // two waves
+  const auto a_ended = mark(a);
+  launch(b, 42, 1, 3 * kMs);  // three
+  const auto b_ended = mark(b);
+  run_for(20 * kMs);
+  EXPECT_EQ(reached(a, a_ended), kStart + 6 * kMs);
+  EXPECT_EQ(reached(b, b_ended), kStart + 9 * kMs);
 }
 
 TEST_F(Timing, CopiesOfOneProgramRunBesideKernelsOfAnother) {
