@@ -63,6 +63,15 @@ TEST(Completion, AsksForTheNamesOfMachinesWhereOneIsMeant) {
   EXPECT_THAT(script, HasSubstr("'down') words='--help'\" \"\"$(\"$1\" completion names machines"));
 }
 
+// The parser keeps a group of options as a command without a name.
+TEST(Completion, KnowsTheOptionsOfAGroup) {
+  CLI::App app;
+  CLI::App* fault = app.add_subcommand("fault", "breaks");
+  fault->add_option_group("kinds")->add_flag("--lost")->description("It is gone");
+  EXPECT_THAT(bash_completion(app), HasSubstr("'fault') words='--help --lost'"));
+  EXPECT_THAT(man_page(app), HasSubstr(".B \\-\\-lost\nIt is gone"));
+}
+
 TEST(ManPage, DescribesEveryOptionAndEscapesDashes) {
   CLI::App app;
   std::string memory;

@@ -18,11 +18,21 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
   return shown;
 }
 
+// Those of its groups too, which the parser keeps as commands without a name, with a --help each.
+std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+  std::vector<const CLI::Option*> all = app.get_options();
+  for (const CLI::App* group :
+       app.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); }))
+    for (const CLI::Option* option : options_of(*group))
+      if (!option->check_lname("help")) all.push_back(option);
+  return all;
+}
+
 std::string words_of(const CLI::App& app) {
   std::string words;
   const auto add = [&](const std::string& word) { words += (words.empty() ? "" : " ") + word; };
   for (const CLI::App* sub : shown_subcommands(app)) add(sub->get_name());
-  for (const CLI::Option* option : app.get_options())
+  for (const CLI::Option* option : options_of(app))
     for (const std::string& name : option->get_lnames()) add("--" + name);
   return words;
 }
@@ -44,7 +54,7 @@ struct Completed {
 
 void add_completed(std::vector<Completed>& all, const CLI::App& app, const std::string& path) {
   Completed command{path, words_of(app), ""};
-  for (const CLI::Option* option : app.get_options()) {
+  for (const CLI::Option* option : options_of(app)) {
     const std::string names = names_for(*option);
     if (names.empty()) continue;
     if (option->get_lnames().empty()) command.names = names;  // a word of its own
@@ -71,7 +81,7 @@ void add_man_section(std::string& page, const CLI::App& app, const std::string& 
   for (const CLI::App* sub : shown_subcommands(app)) {
     const std::string name = path + ' ' + sub->get_name();
     page += ".SS " + man_text(name) + '\n' + man_text(sub->get_description()) + '\n';
-    for (const CLI::Option* option : sub->get_options()) {
+    for (const CLI::Option* option : options_of(*sub)) {
       if (option->get_group().empty() || option->check_lname("help")) continue;
       const std::string type = option->get_type_name();
       page += ".TP\n.B " + man_text(option->get_name(true, true)) +

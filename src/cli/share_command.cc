@@ -77,7 +77,8 @@ void add_share_command(CLI::App& app, Invocation& invocation) {
   set->add_option("lease", options->lease, "The lease, or pod/NAMESPACE/NAME of this node")
       ->required();
   set->add_option("--memory", options->memory, "Memory limit on each of its GPUs")
-      ->type_name("QTY");
+      ->type_name("QTY")
+      ->check([](const std::string& text) { return text.empty() ? "is empty" : ""; });
   const auto compute = add_compute_options(*set);
   set->add_option("--gpu", options->gpu,
                   "Only on this GPU (its index on the machine, as ps shows it, or UUID)");

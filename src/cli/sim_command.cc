@@ -125,12 +125,19 @@ Status bring_down(const std::string& name, bool all, std::ostream& err) {
   return {};
 }
 
-Status list_presets(std::ostream& out) {
+Status list_presets(bool json, std::ostream& out) {
   const auto simulator = simdriver::simulator_directory();
   if (!simulator) return simulator.error();
   const auto names = simdriver::preset_names(*simulator);
   if (!names) return names.error();
-  for (const std::string& name : *names) out << name << '\n';
+  format::Json all = format::Json::array();
+  for (const std::string& name : *names) {
+    if (json)
+      all.append(name);
+    else
+      out << name << '\n';
+  }
+  if (json) out << all.dump(2) << '\n';
   return {};
 }
 
@@ -184,8 +191,11 @@ void add_sim_command(CLI::App& app, Invocation& invocation) {
     if (const Status done = list(*json, invocation.out); !done)
       fail(invocation, "sim list", done.error());
   });
-  sim->add_subcommand("presets", "List the machines that can be started")->callback([&invocation] {
-    if (const Status done = list_presets(invocation.out); !done)
+  CLI::App* presets = sim->add_subcommand("presets", "List the machines that can be started");
+  auto presets_json = std::make_shared<bool>(false);
+  presets->add_flag("--json", *presets_json, "As JSON");
+  presets->callback([presets_json, &invocation] {
+    if (const Status done = list_presets(*presets_json, invocation.out); !done)
       fail(invocation, "sim presets", done.error());
   });
 }

@@ -43,7 +43,9 @@ Status lay_out(const RootOptions& options, Invocation& invocation) {
 void add_sim_root(CLI::App& sim, Invocation& invocation) {
   CLI::App* root = sim.add_subcommand("root", "Lay out its driver's files in a directory");
   auto options = std::make_shared<RootOptions>();
-  root->add_option("name", options->machine, "The machine's name")->required();
+  root->add_option("name", options->machine, "The machine's name")
+      ->required()
+      ->type_name("MACHINE");
   root->add_option("directory", options->directory, "A new directory, or a root made before")
       ->required()
       ->type_name("DIR");
