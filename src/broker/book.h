@@ -114,6 +114,8 @@ class Book {
                                const Lease* except) const;
   std::uint32_t guaranteed_cores(const Lease& lease, unsigned gpu,
                                  const GpuSettings& settings) const;
+  // Processes on GPUs that are attached to no lease; rows without a lease.
+  std::vector<BypassRow> unattached(const std::vector<ProbedGpu>& gpus) const;
   void audit_compute();
   void answer_offence(const Compute::Offence& offence, const std::vector<ProbedUse>& uses);
   Status check_terms(const LeaseRequest& request, const std::vector<LeaseGpu>& gpus) const;

@@ -52,18 +52,31 @@ void Book::add_measured(LeaseRow& row) {
   }
 }
 
+// Whose run a process is of takes reads of /proc: only of those asked that are attached nowhere.
+std::vector<BypassRow> Book::unattached(const std::vector<ProbedGpu>& gpus) const {
+  std::vector<BypassRow> rows;
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    for (const ProbedProcess& process : gpus[i].processes) {
+      const bool attached = std::ranges::any_of(
+          leases_, [&](const auto& entry) { return entry.second.lease->has_process(process.pid); });
+      if (!attached)
+        rows.push_back({"", process.pid, static_cast<std::uint32_t>(i), process.bytes});
+    }
+  return rows;
+}
+
 std::vector<BypassRow> Book::bypasses() {
   std::vector<BypassRow> found;
+  std::map<std::string, std::vector<BypassRow>> candidates;  // by driver
   for (const auto& [name, entry] : leases_) {
-    const auto* gpus = recent(entry.lease->driver());
+    const std::string& driver = entry.lease->driver();
+    const auto* gpus = recent(driver);
     if (gpus == nullptr) continue;
-    for (std::size_t i = 0; i < gpus->size(); ++i) {
-      std::vector<std::int32_t> pids;
-      for (const ProbedProcess& process : (*gpus)[i].processes) pids.push_back(process.pid);
-      for (const std::int32_t pid : entry.lease->strangers_of_run(pids)) {
-        const auto process = std::ranges::find((*gpus)[i].processes, pid, &ProbedProcess::pid);
-        found.push_back({name, pid, static_cast<std::uint32_t>(i), process->bytes});
-      }
+    if (!candidates.contains(driver)) candidates[driver] = unattached(*gpus);
+    for (BypassRow row : candidates[driver]) {
+      if (entry.lease->strangers_of_run({row.pid}).empty()) continue;
+      row.lease = name;
+      found.push_back(std::move(row));
     }
   }
   return found;
