@@ -1,5 +1,7 @@
 #include "node/usage_watch.h"
 
+#include <cstdio>
+#include <fstream>
 #include <system_error>
 
 #include "common/files.h"
@@ -34,6 +36,17 @@ std::vector<UsageMeter::Power> powers_of(const std::vector<LatestReading>& readi
   return powers;
 }
 
+// Whole or not at all, as far as this boot sees; what a loss of power takes is of no use after it,
+// and a scrape does not wait for a disk.
+Status replace_file(const std::filesystem::path& path, const std::string& content) {
+  const std::string beside = path.string() + ".new";
+  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+  file << content;
+  file.close();
+  if (!file || ::rename(beside.c_str(), path.c_str()) != 0) return errno_error("write", path);
+  return {};
+}
+
 }  // namespace
 
 UsageWatch::UsageWatch(Surroundings surroundings, std::filesystem::path file, log::Log log)
@@ -64,7 +77,7 @@ UsageWatch::Look UsageWatch::look() {
 }
 
 void UsageWatch::keep(const Look& look) {
-  const Status written = write_file_atomically(file_, look.text);
+  const Status written = replace_file(file_, look.text);
   const std::lock_guard lock(mutex_);
   if (!written && !told_)
     log_.warning(written.error().message + "; counters begin anew with the next daemon");
