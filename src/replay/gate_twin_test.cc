@@ -218,6 +218,21 @@ TEST(GateTwin, TrainingWithGapsLeavesTheGapsToOthers) {
   }
 }
 
+TEST(GateTwin, AnyNumberOfMultiprocessorsIsSharedAlike) {
+  for (const unsigned multiprocessors : {16u, 46u, 108u, 192u}) {
+    TwinOptions options;
+    options.gpu.multiprocessors = multiprocessors;
+    options.duration = 6 * kSecond;
+    TwinTenant narrow = saturating(70, 500 * kUs);
+    narrow.width_eighths = 4;
+    narrow.threads = 2;
+    const GateTwin twin = ran(options, {saturating(30, 500 * kUs), narrow});
+    EXPECT_NEAR(twin.share(0), 30, 1.0) << multiprocessors;
+    EXPECT_NEAR(twin.share(1), 70, 1.0) << multiprocessors;
+    EXPECT_GE(twin.busy_percent(), 98.5) << multiprocessors;
+  }
+}
+
 TEST(GateTwin, GraphsAreSharedAsTheirKernelsAre) {
   TwinTenant graphs = saturating(30, 50 * kUs, 8);
   graphs.graph_nodes = 40;  // 2 ms a launch
