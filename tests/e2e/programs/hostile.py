@@ -1,6 +1,6 @@
 """What a tenant that means harm may try from inside its container, one deed by name: hostile.py DEED. Prints what
 it could do; it shall be nothing."""
-import ctypes, os, random, shutil, socket, subprocess, sys, time
+import ctypes, os, random, shutil, socket, sys, time
 
 LEASE, LIBRARIES, BEHIND = "/run/aliquot/lease", "/run/aliquot/lib", "/run/aliquot/driver/behind/cuda"
 OURS = [LEASE, LIBRARIES, "/run/aliquot/driver", "/etc/ld.so.preload", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"]
@@ -48,7 +48,7 @@ def unlink():
                     done.append(path)
                 except OSError:
                     pass
-        if subprocess.run(["umount", "-l", top], capture_output=True).returncode == 0:
+        if ctypes.CDLL(None).umount2(top.encode(), 2) == 0:  # MNT_DETACH
             done.append("umount " + top)
     print("could change:", " ".join(done) or "nothing", flush=True)
 
