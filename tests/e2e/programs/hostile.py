@@ -3,7 +3,8 @@ it could do; it shall be nothing."""
 import ctypes, os, random, shutil, socket, sys, time
 
 LEASE, LIBRARIES, BEHIND = "/run/aliquot/lease", "/run/aliquot/lib", "/run/aliquot/driver/behind/cuda"
-OURS = [LEASE, LIBRARIES, "/run/aliquot/driver", "/etc/ld.so.preload", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"]
+# Every mount. The directories between them are the container's own; moving those it only hides them from itself.
+OURS = [LEASE, LIBRARIES, BEHIND, "/etc/ld.so.preload", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"]
 
 
 def call(library, name, *arguments):
