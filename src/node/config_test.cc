@@ -49,9 +49,33 @@ TEST(NodeConfig, WhatCannotBeMeantIsNamedWithItsPlace) {
   EXPECT_EQ(config, Config());
 }
 
+TEST(NodeConfig, WhomToObserveAndWhatToDoWithGpusAndProcessesIsRead) {
+  Config config;
+  const Status read = read_config(config,
+                                  "enforce: on\nobserve: lab, default/train\non_unleased: end\n"
+                                  "health_quiet: 10m\nunhealthy_taint: NoSchedule\n"
+                                  "nvidia_replicas: 4\n",
+                                  "f.yaml");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(config.observe.covers("lab", "any"));
+  EXPECT_TRUE(config.observe.covers("default", "train"));
+  EXPECT_FALSE(config.observe.covers("default", "trainer"));
+  EXPECT_EQ(config.on_unleased, OnUnleased::kEnd);
+  EXPECT_EQ(config.health_quiet, 600 * kSecond);
+  EXPECT_EQ(config.unhealthy_taint, "NoSchedule");
+  EXPECT_EQ(config.nvidia_replicas, 4u);
+  ASSERT_TRUE(read_config(config, "enforce: observe\n", "f.yaml"));
+  EXPECT_TRUE(config.observe.covers("default", "trainer"));
+  for (const char* text : {"observe: lab,,x\n", "observe: a/b/c\n", "observe: /x\n",
+                           "unhealthy_taint: Never\n", "enforce: off\n", "nvidia_replicas: 101\n"})
+    EXPECT_FALSE(read_config(config, text, "f.yaml")) << text;
+}
+
 TEST(NodeConfig, OfAReloadOnlySomeKeysWaitForARestart) {
   Config before, after;
   after.health_check_interval = 5 * kSecond;
+  after.health_quiet = kSecond;
+  after.observe.all = true;
   EXPECT_TRUE(keys_for_restart(before, after).empty());
   after.slots_per_gpu = 4;
   after.sim = "x";
