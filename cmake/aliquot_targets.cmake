@@ -9,6 +9,7 @@ target_compile_options(aliquot_flags INTERFACE
 target_include_directories(aliquot_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 
 add_custom_target(threads_tests)  # all that tsan builds
+add_custom_target(system_tests)   # all that the tests labelled system or no_sanitizer run
 add_custom_target(fuzzers)        # all that the fuzz preset is for
 
 # aliquot_library(<name> SOURCES ... DEPENDS ...)
@@ -21,10 +22,11 @@ function(aliquot_library name)
                                            VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
-# aliquot_test(<name> DEPENDS ... [LABELS threads|long|gpu|system ...] [TIMEOUT seconds]):
-# <name>.cc lies next to what it tests. One binary is one ctest.
-#   threads  also runs under tsan       long  only in `make test-long`
-#   gpu      also runs against a real driver       system  runs in the release build only
+# aliquot_test(<name> DEPENDS ... [LABELS threads|long|gpu|system|no_sanitizer ...] [TIMEOUT seconds]):
+# <name>.cc lies next to what it tests. One binary is one ctest. `make test` runs it under asan and
+# ubsan, unless its label says otherwise:
+#   threads  under tsan too             long  only in `make test-long`
+#   gpu      against a real driver      system, no_sanitizer  in the release build only
 function(aliquot_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "DEPENDS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -38,6 +40,9 @@ function(aliquot_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threads_tests ${name})
+  endif()
+  if("system" IN_LIST arg_LABELS OR "no_sanitizer" IN_LIST arg_LABELS)
+    add_dependencies(system_tests ${name})
   endif()
 endfunction()
 
