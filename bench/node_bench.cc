@@ -1,0 +1,334 @@
+// Figures of aliquotd as kubelet and Prometheus meet it: a simulated machine of eight GPUs, a
+// kubelet in this process, 100 containers, some with an attached process. Resident memory, the time
+// of a scrape, the processor time of an idle daemon, the time of kubelet's calls. Prints one JSON
+// object. Simulated GPUs; the daemon is the real program of the build.
+//
+// usage: node_bench; needs the build's aliquot and aliquotd beside it.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/json.h"
+#include "kube/fake_server.h"
+#include "node/testing/fake_kubelet.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using aliquot::format::Json;
+using aliquot::node::FakeKubelet;
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned kContainers = 100;
+constexpr unsigned kAttached = 16;  // of them with a process (each under an aliquot run)
+constexpr unsigned kCalls = 200;    // of Allocate, beyond those
+constexpr unsigned kScrapes = 50;
+constexpr int kIdleSeconds = 15;
+constexpr const char* kResource = "aliquot.dev/gpu";
+
+// What was started is ended on the way out.
+[[noreturn]] void fail(const std::string& why) { throw std::runtime_error(why); }
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double percentile(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(static_cast<double>(values.size() - 1) * part)];
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Killed and waited for when destroyed.
+class Program {
+ public:
+  Program(std::vector<std::string> words, const fs::path& log) {
+    posix_spawn_file_actions_t actions{};
+    posix_spawn_file_actions_init(&actions);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+      posix_spawn_file_actions_addopen(&actions, fd, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                       0644);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0)
+      fail("start " + words[0]);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    if (pid_ > 0) ::kill(pid_, SIGTERM);
+    wait();
+  }
+  int wait() {
+    int status = 0;
+    if (pid_ > 0) ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+double resident_mib(pid_t pid) {
+  const std::string text = text_of("/proc/" + std::to_string(pid) + "/status");
+  const std::size_t at = text.find("VmRSS:");
+  return at == std::string::npos ? -1 : std::stod(text.substr(at + 6)) / 1024;
+}
+
+double cpu_s(pid_t pid) {
+  std::istringstream stat(text_of("/proc/" + std::to_string(pid) + "/stat"));
+  std::string word;
+  double ticks = 0;
+  for (int i = 1; i <= 15 && stat >> word; ++i)
+    if (i >= 14) ticks += std::stod(word);
+  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  const fs::path tasks = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& task : fs::directory_iterator(tasks)) {
+    std::istringstream list(text_of(task.path() / "children"));
+    for (pid_t child = 0; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+std::string scrape(unsigned port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    fail("connect to the metrics");
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  static_cast<void>(!::write(fd, request.data(), request.size()));
+  std::string text;
+  char buffer[64 << 10];
+  for (ssize_t n = 0; (n = ::read(fd, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(n));
+  ::close(fd);
+  return text;
+}
+
+// As kubelet's /pods tells them: each asks for a share of one GPU.
+std::string pods_json() {
+  Json items = Json::array();
+  for (unsigned i = 0; i < kContainers; ++i) {
+    const std::string name = "pod-" + std::to_string(i);
+    Json annotations =
+        Json::object().set("aliquot.dev/memory", "1GiB").set("aliquot.dev/cores", "5");
+    Json limits = Json::object().set(kResource, "1");
+    Json container = Json::object()
+                         .set("name", "main")
+                         .set("resources", Json::object().set("limits", std::move(limits)));
+    items.append(Json::object()
+                     .set("metadata", Json::object()
+                                          .set("namespace", "default")
+                                          .set("name", name)
+                                          .set("uid", "uid-" + std::to_string(i))
+                                          .set("annotations", std::move(annotations)))
+                     .set("spec", Json::object().set("containers", Json::array().append(container)))
+                     .set("status", Json::object().set("phase", "Pending")));
+  }
+  return Json::object().set("kind", "PodList").set("items", std::move(items)).dump();
+}
+
+class Bench {
+ public:
+  Bench()
+      : bin_(fs::read_symlink("/proc/self/exe").parent_path()),
+        pods_([](const aliquot::kube::FakeRequest&) {
+          aliquot::kube::FakeReply reply;
+          reply.body = pods_json();
+          return reply;
+        }) {
+    std::string name = "/tmp/aliquot-bench.XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) fail("make " + name);
+    root_ = name;
+    ::setenv("ALIQUOT_STATE_DIR", (root_ / "state").c_str(), 1);
+    ::setenv("ALIQUOT_DAEMON_DIR", (root_ / "daemon").c_str(), 1);
+    run({"sim", "up", "--node", "a100x8", "--name", "bench"});
+    kubelet_ = std::make_unique<FakeKubelet>(root_ / "kubelet");
+    daemon_ = std::make_unique<Program>(
+        std::vector<std::string>{(bin_ / "aliquotd").string(), "--sim", "bench", "--kubelet", "yes",
+                                 "--kubelet-directory", (root_ / "kubelet").string(),
+                                 "--kubelet-url", pods_.url(), "--state-directory",
+                                 (root_ / "daemon").string(), "--cache-directory",
+                                 (root_ / "cache").string(), "--cdi-directory",
+                                 (root_ / "cdi").string(), "--metrics-address", "127.0.0.1:0"},
+        root_ / "aliquotd.log");
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  ~Bench() {
+    tenants_.clear();
+    daemon_.reset();
+    kubelet_->stop();
+    run({"sim", "down", "--all"});
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+
+  void print() {
+    bind_containers();
+    const auto calls = time_calls();
+    const auto scrapes = time_scrapes();
+    const auto probes = children_of(daemon_->pid());
+    double probe_mib = 0;
+    for (const pid_t probe : probes) probe_mib = std::max(probe_mib, resident_mib(probe));
+    const auto busy = idle_percent(probes);
+    std::printf(
+        "{\"bench\": \"node\", \"simulated\": true, \"gpus\": 8, \"containers\": %u,\n"
+        " \"attached\": %zu, \"resident_mib\": %.1f, \"probe_resident_mib\": %.1f,\n"
+        " \"bind_100_s\": %.2f, \"allocate_p50_ms\": %.3f, \"allocate_p99_ms\": %.3f,\n"
+        " \"scrape_p50_ms\": %.2f, \"scrape_p99_ms\": %.2f, \"scrape_kib\": %.0f,\n"
+        " \"idle_percent\": %.3f, \"probes_idle_percent\": %.3f}\n",
+        kContainers, attached(), resident_mib(daemon_->pid()), probe_mib, bind_s_,
+        percentile(calls, 0.5), percentile(calls, 0.99), percentile(scrapes, 0.5),
+        percentile(scrapes, 0.99), static_cast<double>(scrape(port_).size()) / 1024, busy.first,
+        busy.second);
+  }
+
+ private:
+  void run(std::vector<std::string> words) {
+    words.insert(words.begin(), (bin_ / "aliquot").string());
+    if (Program(words, root_ / "aliquot.log").wait() != 0)
+      fail("aliquot " + words[1] + ": " + text_of(root_ / "aliquot.log"));
+  }
+
+  void within(int seconds, const char* what, const std::function<bool()>& test) const {
+    const auto start = Clock::now();
+    while (!test()) {
+      if (ms_since(start) > seconds * 1000.0)
+        fail(std::string(what) + ": not in time: " + text_of(root_ / "aliquotd.log"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
+
+  void bind_containers() {
+    if (!kubelet_->wait_devices(
+            kResource, [](const auto& d) { return d.size() == 128; }, std::chrono::seconds(20)))
+      fail("not registered: " + text_of(root_ / "aliquotd.log"));
+    const auto start = Clock::now();
+    for (unsigned i = 0; i < kContainers; ++i) {
+      const auto given =
+          kubelet_->admit(kResource, {"default", "pod-" + std::to_string(i), "main", 1, false});
+      if (!given) fail("admit: " + given.error().message);
+      const aliquot::Status bound = kubelet_->pre_start(kResource, given->ids);
+      if (!bound) fail("bind: " + bound.error().message);
+    }
+    bind_s_ = ms_since(start) / 1000;
+    const std::string mark = "metrics at 127.0.0.1:";
+    const std::string log = text_of(root_ / "aliquotd.log");
+    const std::size_t at = log.find(mark);
+    if (at == std::string::npos) fail("no metrics: " + log);
+    port_ = static_cast<unsigned>(std::stoul(log.substr(at + mark.size())));
+    for (const auto& lease : fs::directory_iterator(root_ / "daemon/leases")) {
+      if (tenants_.size() == kAttached) break;
+      tenants_.push_back(std::make_unique<Program>(
+          std::vector<std::string>{
+              (bin_ / "aliquot").string(), "run", "-q", "--lease", lease.path().filename().string(),
+              "--", (bin_ / "aliquot").string(), "burn", "--memory", "16MiB", "--seconds", "600"},
+          root_ / "aliquot.log"));
+    }
+    within(240, "processes attach", [this] { return attached() == kAttached; });
+  }
+
+  // Containers with a process, as the metrics tell.
+  std::size_t attached() const {
+    std::size_t count = 0;
+    std::istringstream text(scrape(port_));
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with("aliquot_container_gpu_processes{") && line.ends_with(" 1")) ++count;
+    return count;
+  }
+
+  // As kubelet sees it: GetPreferredAllocation and Allocate of one container.
+  std::vector<double> time_calls() {
+    std::vector<double> calls;
+    for (unsigned i = 0; i < kCalls; ++i) {
+      const auto start = Clock::now();
+      const auto given = kubelet_->admit(kResource, {"default", "passing", "main", 1, false});
+      calls.push_back(ms_since(start));
+      if (!given) fail("admit: " + given.error().message);
+      kubelet_->remove("default", "passing");
+    }
+    return calls;
+  }
+
+  std::vector<double> time_scrapes() const {
+    std::vector<double> scrapes;
+    for (unsigned i = 0; i < kScrapes; ++i) {
+      const auto start = Clock::now();
+      static_cast<void>(scrape(port_));
+      scrapes.push_back(ms_since(start));
+    }
+    return scrapes;
+  }
+
+  // Of one core: the daemon, and all its probes.
+  std::pair<double, double> idle_percent(const std::vector<pid_t>& probes) const {
+    const auto of_probes = [&] {
+      double sum = 0;
+      for (const pid_t probe : probes) sum += cpu_s(probe);
+      return sum;
+    };
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    const double before = cpu_s(daemon_->pid());
+    const double probes_before = of_probes();
+    const auto start = Clock::now();
+    std::this_thread::sleep_for(std::chrono::seconds(kIdleSeconds));
+    const double wall = ms_since(start) / 1000;
+    return {(cpu_s(daemon_->pid()) - before) / wall * 100,
+            (of_probes() - probes_before) / wall * 100};
+  }
+
+  fs::path bin_, root_;
+  aliquot::kube::FakeServer pods_;
+  std::unique_ptr<FakeKubelet> kubelet_;
+  std::unique_ptr<Program> daemon_;
+  std::vector<std::unique_ptr<Program>> tenants_;
+  unsigned port_ = 0;
+  double bind_s_ = 0;
+};
+
+}  // namespace
+
+int main() {
+  try {
+    Bench().print();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "node_bench: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
