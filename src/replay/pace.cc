@@ -11,7 +11,6 @@
 namespace aliquot::replay {
 namespace {
 
-using model::GpuSet;
 using topology::Traffic;
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
