@@ -174,21 +174,26 @@ void Compute::add_compute(const Lease& lease, LeaseRow& row) {
   }
 }
 
+// All seats of a GPU in one go: each visit wakes its thread.
 void Compute::seldom() {
-  for (auto& [lease, seats] : seats_)
-    for (Seat& seat : seats) {
-      const Nanoseconds before = seat.looked_at;
-      const Nanoseconds charged = seat.gpu->thread->with([&](ComputeGpu& compute, Nanoseconds now) {
-        compute.step(now);
-        seat.looked_at = now;
-        return compute.look(now, seat.tenant).account.charged_ns;
-      });
-      const auto wall = static_cast<double>(seat.looked_at - before);
-      const auto used = static_cast<double>(charged - seat.charged_ns);
-      seat.busy =
-          wall > 0 ? static_cast<std::uint32_t>(std::clamp(used / wall, 0.0, 1.0) * 10'000) : 0;
-      seat.charged_ns = charged;
-    }
+  for (auto& [key, gpu] : gpus_) {
+    std::vector<Seat*> taken;
+    for (auto& [lease, seats] : seats_)
+      for (Seat& seat : seats)
+        if (seat.gpu == &gpu) taken.push_back(&seat);
+    gpu.thread->with([&](ComputeGpu& compute, Nanoseconds now) {
+      compute.step(now);
+      for (Seat* seat : taken) seat->look(now, compute.look(now, seat->tenant).account.charged_ns);
+    });
+  }
+}
+
+void Compute::Seat::look(Nanoseconds now, Nanoseconds charged) {
+  const auto wall = static_cast<double>(now - looked_at);
+  const auto used = static_cast<double>(charged - charged_ns);
+  busy = wall > 0 ? static_cast<std::uint32_t>(std::clamp(used / wall, 0.0, 1.0) * 10'000) : 0;
+  looked_at = now;
+  charged_ns = charged;
 }
 
 }  // namespace aliquot::broker

@@ -78,6 +78,7 @@ class Compute {
     Nanoseconds charged_ns = 0;  // when last looked at
     Nanoseconds looked_at = 0;
     std::uint32_t busy = 0;  // 1/100 % of the last second
+    void look(Nanoseconds now, Nanoseconds charged);
   };
 
   Gpu& gpu_of(const Lease& lease, unsigned gpu);
