@@ -7,20 +7,7 @@
 namespace aliquot::wire {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kInstrumented = true;
-#else
-constexpr bool kInstrumented = false;
-#endif
-
-class KillAfterAnInstruction : public testing::Test {
- protected:
-  void SetUp() override {
-    if (kInstrumented) GTEST_SKIP() << "steps through the code as it ships, not instrumented";
-  }
-};
-
-TEST_F(KillAfterAnInstruction, LosesNothingAndCountsNothingTwice) {
+TEST(KillAfterAnInstruction, LosesNothingAndCountsNothingTwice) {
   const StepReport report = kill_everywhere(7);
   std::printf("tenant %u instructions, broker %u, %u runs, %u unsettled\n",
               report.tenant_instructions, report.broker_instructions, report.runs,
@@ -31,11 +18,11 @@ TEST_F(KillAfterAnInstruction, LosesNothingAndCountsNothingTwice) {
   EXPECT_GT(report.runs, 50u);
 }
 
-TEST_F(KillAfterAnInstruction, FindsWritersThatDoNotHelp) {
+TEST(KillAfterAnInstruction, FindsWritersThatDoNotHelp) {
   EXPECT_GT(kill_everywhere_without_help(7).violations, 0u);
 }
 
-TEST_F(KillAfterAnInstruction, FindsABrokerThatDoesNotSettle) {
+TEST(KillAfterAnInstruction, FindsABrokerThatDoesNotSettle) {
   EXPECT_GT(kill_everywhere_reclaiming_unsettled(7).violations, 0u);
 }
 
