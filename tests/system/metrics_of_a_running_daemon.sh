@@ -16,6 +16,7 @@ start_daemon() {
 end_daemon() { kill -"$1" "$daemon" && wait "$daemon" || true; }
 scrape() { curl -fsS --max-time 1 "$@" "$url"; }
 value() { scrape | awk -v series="$1" 'index($0, series) == 1 {print $NF; found = 1} END {exit !found}'; }
+served() { value "$1" >/dev/null; }
 more() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > float(sys.argv[2]))' "$(value "$1")" "$2"; }
 of_train() { echo "aliquot_container_gpu_$1{namespace=\"\",pod=\"\",container=\"train\",gpu=\"0\""; }
 
@@ -53,6 +54,7 @@ start_daemon --compat dcgm,hami
 more "$(of_train memory_granted_byte_seconds_total)" "$granted" || fail "byte-seconds stepped back"
 python3 -c 'import sys; sys.exit(float(sys.argv[1]) < float(sys.argv[2]))' \
   "$(value "$(of_train energy_joules_total)")" "$energy" || fail "energy stepped back"
+within 20 served DCGM_FI_DEV_FB_USED  # a new daemon's probes have to answer first
 scrape >"$work/text"
 status=0
 promtool check metrics <"$work/text" >"$work/lint" 2>&1 || status=$?
