@@ -269,8 +269,10 @@ def main():
     gpus = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     if not surroundings.in_share:  # settings are the machine's owner's
         nvml.nvmlDeviceSetAccountingMode(gpus[0], nvml.NVML_FEATURE_ENABLED)
-        cut_by_mig(gpus[7])
     with Load(gpu=0, mib=1000, percent=50) as load:
+        # A program that starts where a GPU is cut by MIG is given an instance.
+        if not surroundings.in_share:
+            cut_by_mig(gpus[7])
         time.sleep(1.2)
         for index, gpu in enumerate(gpus):
             check_agreement(gpu, index)
