@@ -58,6 +58,18 @@ TEST_F(Hostile, RandomBytesInTheLedgerNeitherHoldNorEndTheBroker) {
   EXPECT_TRUE(eventually([&] { return client().get_lease("bad")->gpus[0].used_bytes == 0; }, 4000));
 }
 
+TEST_F(Hostile, JunkInTheLedgerIsToldOfThoughItsWriterHasEnded) {
+  const auto granted = lease("bad", 1000);
+  const Child scribbler([&] {
+    const auto a = attach_or_exit(granted.directory);
+    auto* words = reinterpret_cast<std::uint64_t*>(&a.ledger.header());
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 200'000; ++i) words[random() % (a.ledger_bytes / 8)] = random();
+    return 0;
+  });
+  EXPECT_TRUE(eventually([&] { return client().get_lease("bad")->anomalies != 0; }, 4000));
+}
+
 TEST_F(Hostile, ATruncatedLedgerPoisonsItsLeaseOnly) {
   const auto granted = lease("bad", 1000);
   lease("good", 1000);

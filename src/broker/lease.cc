@@ -377,14 +377,16 @@ void Lease::check_images() {
 
 void Lease::audit() {
   for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
+    // First, for taking back what lies in free slots would cover the traces.
+    if (quota(gpu).audit() == wire::Outcome::kRefused) {
+      files_.table().anomalies++;
+      complain("the ledger was written outside its protocol; rebuilt from the processes' cells");
+    }
     for (unsigned slot = 0; slot < slot_count(); ++slot) {
       if (files_.table().slot[slot].in_use() || quota(gpu).held_bytes(slot) == 0) continue;
       files_.table().orphans++;
       quota(gpu).reclaim(slot);
     }
-    if (quota(gpu).audit() != wire::Outcome::kRefused) continue;
-    files_.table().anomalies++;
-    complain("the ledger was written outside its protocol; rebuilt from the processes' cells");
   }
   if (files_.was_truncated() && state() == wire::LeaseState::kLive) {
     complain("its ledger was truncated by one of its processes; nothing is granted any more");
