@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 . "$(dirname "$0")/harness.sh"
 machine a100x1
-"$aliquot" run -q --name big --memory 60GiB -- $driver hold $GiB 8 &
-within 10 used_at_least big $GiB
+"$aliquot" run -q --name big --memory 60GiB -- $driver hold $GiB 12 &
+within 20 used_at_least big $GiB
 "$aliquot" run -q --memory 40GiB -- true 2>"$work/err" && fail "more than there is was granted"
 grep -q 'GiB' "$work/err" || fail "the refusal does not name what is free: $(cat "$work/err")"
 "$aliquot" run -q --gpu 3 --memory 1GiB -- true 2>"$work/err" && fail "GPU 3 of 1 was granted"
