@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "common/files.h"
+#include "common/pidfd.h"
 
 // Debian 12's headers predate both.
 #ifndef SO_PEERPIDFD
@@ -22,10 +22,6 @@
 
 namespace aliquot::broker {
 namespace {
-
-UniqueFd open_pidfd(std::int32_t pid) {
-  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
 
 // Every pidfd of a pidfs has its own inode number; before that they all shared one anonymous inode.
 std::uint64_t inode_of(int pidfd) {

@@ -1,10 +1,9 @@
 // What a lease tells about itself. Everything from the ledger is a claim of the tenant: clamped.
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "broker/lease.h"
+#include "common/pidfd.h"
 
 namespace aliquot::broker {
 namespace {
@@ -92,8 +91,7 @@ bool Lease::has_process(std::int32_t pid) const {
 
 void Lease::send_signal(int number) const {
   for (const auto& [identity, slot] : slot_of_)
-    if (slot_pidfd_[slot])
-      syscall(SYS_pidfd_send_signal, slot_pidfd_[slot].get(), number, nullptr, 0);
+    if (slot_pidfd_[slot]) signal_process(slot_pidfd_[slot], number);
 }
 
 std::vector<std::int32_t> Lease::strangers_of_run(const std::vector<std::int32_t>& pids) const {

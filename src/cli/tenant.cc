@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +14,7 @@
 #include <cstring>
 
 #include "common/files.h"
-#include "common/unique_fd.h"
+#include "common/pidfd.h"
 
 namespace aliquot::cli {
 namespace {
@@ -119,7 +118,7 @@ Result<pid_t> launch_tenant(const TenantLaunch& launch) {
 int watch_tenant(pid_t tenant, const TenantWatch& watch) {
   const sigset_t set = passed_on();
   const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  const UniqueFd tenant_fd(static_cast<int>(::syscall(SYS_pidfd_open, tenant, 0)));
+  const UniqueFd tenant_fd = open_pidfd(tenant);
   int broker = watch.broker_pidfd;
   for (;;) {
     std::array<pollfd, 3> fds{{{tenant_fd.get(), POLLIN, 0},

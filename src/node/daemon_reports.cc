@@ -1,13 +1,11 @@
 // The daemon's tongue: what is told of GPUs, processes and tenants, to the API server, `aliquot ps`
 // and the log.
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "common/files.h"
-#include "common/unique_fd.h"
+#include "common/pidfd.h"
 #include "node/daemon.h"
 #include "node/on_loop.h"
 
@@ -25,9 +23,9 @@ std::string use_text(const UnleasedProcess& process) {
 
 // False: it has ended, or is another one by now.
 bool end_process(const UnleasedProcess& process) {
-  const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  const UniqueFd fd = open_pidfd(process.pid);
   return fd && pod_uid_of(proc_text(process.pid, "cgroup")) == process.pod_uid &&
-         ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0) == 0;
+         signal_process(fd, SIGKILL);
 }
 
 }  // namespace

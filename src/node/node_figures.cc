@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "node/seconds.h"
+
 namespace aliquot::node {
 namespace {
 
 constexpr Nanoseconds kStale = 15 * kSecond;
-constexpr double kSecondsPerNano = 1e-9;
 constexpr double kWhole = 10'000;  // 1/100 %
 
 std::optional<double> number(const std::optional<unsigned>& value, double scale = 1) {
@@ -15,7 +16,7 @@ std::optional<double> number(const std::optional<unsigned>& value, double scale 
 
 void add_reading(const LatestReading& latest, Nanoseconds now, GpuFigures& gpu) {
   if (latest.read_at == 0 || !latest.reading) return;
-  gpu.age_s = static_cast<double>(now - latest.read_at) * kSecondsPerNano;
+  gpu.age_s = seconds_of(now - latest.read_at);
   if (now - latest.read_at > kStale) return;
   const inventory::NvmlState& state = latest.reading->state;
   gpu.memory_total_bytes = state.memory.total_bytes - state.memory.reserved_bytes;
@@ -45,7 +46,7 @@ GpuFigures gpu_figures(const FiguresSources& sources, std::size_t index) {
     if (health.uuid != known.uuid) continue;
     gpu.health = health.state;
     for (const auto& [xid, count] : health.xids) {
-      const double ago_s = static_cast<double>(sources.now - count.last) * kSecondsPerNano;
+      const double ago_s = seconds_of(sources.now - count.last);
       gpu.xids[xid] = {count.count, sources.now_unix_s - ago_s};
     }
   }
@@ -84,7 +85,7 @@ ShareFigures share_figures(const broker::LeaseRow& lease, const broker::UsageRow
     share.unused_byte_s = used_up->second.unused_byte_s;
     share.energy_j = used_up->second.energy_j;
   }
-  share.throttled_s = static_cast<double>(usage.waiting_ns) * kSecondsPerNano;
+  share.throttled_s = seconds_of(usage.waiting_ns);
   share.refusals = usage.refusals;
   share.launches = usage.launches;
   share.processes = lease.processes;

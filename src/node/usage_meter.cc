@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "format/described.h"
+#include "node/seconds.h"
 
 namespace aliquot::node {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
-constexpr double kSecondsPerNano = 1e-9;
 // Power is no measure of a time in which it was not read.
 constexpr double kLongestPowerGapS = 15;
-
-double seconds(Nanoseconds time) { return static_cast<double>(time) * kSecondsPerNano; }
 
 }  // namespace
 
@@ -42,7 +40,7 @@ static void describe(V& v, UsageFile& file) {
 }
 
 void UsageMeter::advance(Account& account, Nanoseconds now) {
-  const double passed = seconds(std::max<Nanoseconds>(0, now - account.at));
+  const double passed = seconds_of(std::max<Nanoseconds>(0, now - account.at));
   const std::uint64_t used = std::min(account.used_bytes, account.limit_bytes);
   account.totals.granted_byte_s += static_cast<double>(account.limit_bytes) * passed;
   account.totals.unused_byte_s += static_cast<double>(account.limit_bytes - used) * passed;
@@ -76,7 +74,7 @@ void UsageMeter::look(Nanoseconds now, const std::vector<Share>& shares,
 void UsageMeter::distribute(const Power& power) {
   Meter& meter = meters_[power.uuid];
   if (power.read_at <= meter.read_at) return;
-  const double passed = seconds(power.read_at - meter.read_at);
+  const double passed = seconds_of(power.read_at - meter.read_at);
   double joules = 0;
   if (meter.read_at != 0) {
     if (power.energy_j && meter.energy_j)

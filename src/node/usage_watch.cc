@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "common/files.h"
+#include "node/seconds.h"
 
 namespace aliquot::node {
 namespace {
@@ -12,14 +13,13 @@ namespace {
 constexpr Nanoseconds kLookEvery = 5 * kSecond;
 constexpr std::size_t kMostLeases = 10'000;
 constexpr std::size_t kLargestFile = 16u << 20;
-constexpr double kSecondsPerNano = 1e-9;
 
 std::vector<UsageMeter::Share> shares_of(const std::vector<broker::LeaseRow>& leases) {
   std::vector<UsageMeter::Share> shares;
   for (const broker::LeaseRow& lease : leases)
     for (const broker::UsageRow& usage : lease.gpus)
       shares.push_back({lease.name, lease.id, usage.uuid, usage.limit_bytes, usage.used_bytes,
-                        static_cast<double>(usage.compute.charged_ns) * kSecondsPerNano});
+                        seconds_of(usage.compute.charged_ns)});
   return shares;
 }
 

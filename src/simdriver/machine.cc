@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/files.h"
+#include "common/pidfd.h"
 #include "common/state_directory.h"
 #include "simdriver/channel/socket.h"
 #include "simdriver/host_tree.h"
@@ -114,9 +115,11 @@ UniqueFd signals_to_stop() {
   const UniqueFd null(open("/dev/null", O_RDONLY));
   const UniqueFd log(
       open((directory / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  dup2(null.get(), STDIN_FILENO);
-  dup2(log.get(), STDOUT_FILENO);
-  dup2(log.get(), STDERR_FILENO);
+  if (null) dup2(null.get(), STDIN_FILENO);
+  if (log) {
+    dup2(log.get(), STDOUT_FILENO);
+    dup2(log.get(), STDERR_FILENO);
+  }
   syscall(SYS_close_range, 3u, ~0u, 0u);
   const Status served = serve_machine(directory);
   if (!served) {
@@ -210,8 +213,8 @@ Status stop_machine(const std::string& name) {
     return Error{Errc::kNotFound,
                  "no simulated machine " + name + " runs; `aliquot sim list` shows those that do"};
   }
-  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!process || syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0) != 0) {
+  const UniqueFd process = open_pidfd(pid);
+  if (!process || !signal_process(process, SIGTERM)) {
     return errno_error("end", directory);
   }
   pollfd gone{process.get(), POLLIN, 0};

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/pidfd.h"
 #include "simdriver/channel/socket.h"
 #include "simdriver/server/handlers.h"
 
@@ -37,7 +38,7 @@ UniqueFd peer_process(int socket, pid_t pid) {
   int fd = -1;
   socklen_t size = sizeof(fd);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return UniqueFd(fd);
-  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  return open_pidfd(pid);
 }
 
 std::string program_name(pid_t pid) {
