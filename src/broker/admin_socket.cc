@@ -138,8 +138,6 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
       return decode(body, name) ? send_result(fd, header.verb, book_.row(name))
                                 : send_malformed(fd);
     }
-    case Verb::kSetMemory:
-      return set_memory(fd, body);
     case Verb::kRoom: {
       std::string driver;
       return decode(body, driver) ? send_result(fd, header.verb, book_.room(driver))
@@ -150,8 +148,8 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
     case Verb::kNotes:
       return send_reply(fd, header.verb,
                         encoded(options_.notes ? options_.notes() : std::vector<NoteRow>()));
-    case Verb::kSetCompute:
-      return set_compute(fd, body);
+    case Verb::kSetShare:
+      return set_share(fd, body);
     case Verb::kSetGpu:
       return set_gpu(fd, body);
     case Verb::kGpus: {
@@ -172,20 +170,12 @@ bool AdminSocket::answer(int fd, const AdminHeader& header, std::string_view bod
   return send_malformed(fd);
 }
 
-bool AdminSocket::set_memory(int fd, std::string_view body) {
-  SetMemory set;
-  if (!decode(body, set)) return send_malformed(fd);
-  Status done = may_change(fd, set.lease);
-  if (done) done = book_.set_memory(set.lease, set.gpu, set.memory);
-  return done ? send_reply(fd, Verb::kSetMemory, {}) : send_error(fd, done.error());
-}
-
-bool AdminSocket::set_compute(int fd, std::string_view body) {
-  ComputeChange change;
+bool AdminSocket::set_share(int fd, std::string_view body) {
+  ShareChange change;
   if (!decode(body, change)) return send_malformed(fd);
-  Status done = may_change(fd, change.lease);
-  if (done) done = book_.set_compute(change);
-  return done ? send_reply(fd, Verb::kSetCompute, {}) : send_error(fd, done.error());
+  Status done = may_change(fd, change.compute.lease);
+  if (done) done = book_.set_shares({change});
+  return done ? send_reply(fd, Verb::kSetShare, {}) : send_error(fd, done.error());
 }
 
 bool AdminSocket::set_gpu(int fd, std::string_view body) {

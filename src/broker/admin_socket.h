@@ -56,8 +56,7 @@ class AdminSocket {
   bool answer(int fd, const AdminHeader& header, std::string_view body);
   bool create(int fd, std::string_view body);
   bool join(int fd, std::string_view body);
-  bool set_memory(int fd, std::string_view body);
-  bool set_compute(int fd, std::string_view body);
+  bool set_share(int fd, std::string_view body);
   bool set_gpu(int fd, std::string_view body);
   // The connection's user may change what belongs to this lease.
   Status may_change(int fd, const std::string& lease);

@@ -220,7 +220,7 @@ Result<std::vector<LeaseGpu>> admit(const LeaseRequest& request, const std::vect
 
 Status admit_change(const RoomRow& row, std::uint64_t own_bytes, std::uint64_t bytes) {
   const std::string what =
-      "set the share on gpu " + std::to_string(row.index) + " to " + memory_text(bytes) + ": ";
+      "set the memory on gpu " + std::to_string(row.index) + " to " + memory_text(bytes) + ": ";
   if (bytes == 0) return Error{Errc::kInvalid, what + "a share is at least 1 byte"};
   if (bytes > row.total_bytes)
     return Error{Errc::kInvalid, what + "it has " + memory_text(row.total_bytes)};

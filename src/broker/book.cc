@@ -280,49 +280,6 @@ Result<std::vector<RoomRow>> Book::room(const std::string& driver) {
   return rooms_of(driver, *gpus);
 }
 
-Result<std::vector<unsigned>> Book::gpus_named(const Lease& lease, const std::string& gpu) {
-  std::vector<unsigned> named;
-  std::string has;
-  for (unsigned i = 0; i < lease.gpus(); ++i) {
-    const std::string index = std::to_string(lease.gpu_index(i));
-    if (gpu.empty() || gpu == lease.uuid(i) || gpu == index) named.push_back(i);
-    has += (i == 0 ? "" : ", ") + index;
-  }
-  if (!named.empty()) return named;
-  return Error{Errc::kNotFound, "set the share of lease " + lease.name() + ": it has no GPU " +
-                                    gpu + " of the machine; it has " + has};
-}
-
-Status Book::set_memory(const std::string& name, const std::string& gpu,
-                        const model::MemoryQuantity& memory) {
-  const auto at = find(name);
-  if (!at) return at.error();
-  Lease& lease = *(*at)->second.lease;
-  if (lease.state() != wire::LeaseState::kLive)
-    return Error{Errc::kInvalid, "set the share of lease " + name +
-                                     ": nothing is granted in it any "
-                                     "more; start a new lease"};
-  const auto rooms = room(lease.driver());
-  if (!rooms) return rooms.error();
-  const auto named = gpus_named(lease, gpu);
-  if (!named) return named.error();
-  std::vector<std::pair<unsigned, std::uint64_t>> changes;
-  for (const unsigned i : *named) {
-    const auto row = std::ranges::find(*rooms, lease.uuid(i), &RoomRow::uuid);
-    if (row == rooms->end())
-      return Error{Errc::kNotFound, "set the share of lease " + name + ": GPU " + lease.uuid(i) +
-                                        " is not on the machine any more"};
-    const std::uint64_t bytes = memory.bytes_of(row->total_bytes);
-    if (const Status fits = admit_change(*row, lease.limit_bytes(i), bytes); !fits)
-      return fits.error();
-    changes.emplace_back(i, bytes);
-  }
-  for (const auto& [i, bytes] : changes)
-    if (const Status set = lease.set_limit(i, bytes); !set) return set;
-  ++changes_;
-  return {};
-}
-
 Status Book::set_observed(const std::string& name, bool observed) {
   const auto at = find(name);
   if (!at) return at.error();

@@ -52,12 +52,16 @@ class Book {
   Result<LeaseRow> row(const std::string& name);
   // Leases after `after` by name, at most `limit`.
   std::vector<LeaseRow> rows_after(const std::string& after, std::size_t limit);
+  // Changes of one lease: all of them are in force when this returns ok, none where one does not
+  // fit.
+  Status set_shares(const std::vector<ShareChange>& changes);
+  // One half alone.
   Status set_memory(const std::string& name, const std::string& gpu,
                     const model::MemoryQuantity& memory);
+  Status set_compute(const ComputeChange& change);
   // Whether limits of memory are kept or only watched.
   Status set_observed(const std::string& name, bool observed);
-  // In force when these return ok.
-  Status set_compute(const ComputeChange& change);
+  // In force when it returns ok.
   Status set_gpu(const GpuChange& change);
   Result<std::vector<GpuSettings>> gpu_settings(const std::string& driver);
   Result<std::vector<RoomRow>> room(const std::string& driver);
@@ -109,6 +113,11 @@ class Book {
   void add_measured(LeaseRow& row);
   // By index on the machine or UUID; empty: all of the lease. Numbers within the lease.
   static Result<std::vector<unsigned>> gpus_named(const Lease& lease, const std::string& gpu);
+  struct FittingChange;
+  Result<FittingChange> fitting(const Lease& lease, unsigned gpu, const ShareChange& change,
+                                const std::vector<RoomRow>& rooms) const;
+  Result<std::vector<FittingChange>> all_fitting(const Lease& lease,
+                                                 const std::vector<ShareChange>& changes);
   // Of all leases but one, on the GPU of the settings and by them.
   std::uint32_t promised_cores(const std::string& driver, const GpuSettings& settings,
                                const Lease* except) const;
@@ -120,6 +129,9 @@ class Book {
   void answer_offence(const Compute::Offence& offence, const std::vector<ProbedUse>& uses);
   Status check_terms(const LeaseRequest& request, const std::vector<LeaseGpu>& gpus) const;
   Status check_compute(const Lease& lease, unsigned gpu, const gate::TenantTerms& terms) const;
+  Result<gate::TenantTerms> changed_terms(const Lease& lease, unsigned gpu,
+                                          const ComputeChange& change) const;
+  void set_terms(Lease& lease, unsigned gpu, const gate::TenantTerms& terms);
 
   BookOptions options_;
   ProbeSource& probes_;

@@ -85,28 +85,17 @@ Status Book::check_terms(const LeaseRequest& request, const std::vector<LeaseGpu
   return {};
 }
 
-Status Book::set_compute(const ComputeChange& change) {
-  const auto at = find(change.lease);
-  if (!at) return at.error();
-  Lease& lease = *(*at)->second.lease;
-  if (lease.state() != wire::LeaseState::kLive)
-    return Error{Errc::kInvalid, "set the share of lease " + change.lease +
-                                     ": nothing is granted in it any more; start a new lease"};
-  const auto named = gpus_named(lease, change.gpu);
-  if (!named) return named.error();
-  std::vector<std::pair<unsigned, gate::TenantTerms>> changes;
-  for (const unsigned i : *named) {
-    const auto terms = terms_with(terms_of(lease.files().grant().gpu[i]), change);
-    if (const Status good = check_compute(lease, i, terms); !good) return good;
-    changes.emplace_back(i, terms);
-  }
-  for (const auto& [i, terms] : changes) {
-    store(lease.files().grant().gpu[i], terms);
-    lease.files().grant().generation.fetch_add(1, std::memory_order_release);
-    compute_.read_terms(lease, i);
-  }
-  ++changes_;
-  return {};
+Result<gate::TenantTerms> Book::changed_terms(const Lease& lease, unsigned gpu,
+                                              const ComputeChange& change) const {
+  const auto terms = terms_with(terms_of(lease.files().grant().gpu[gpu]), change);
+  if (const Status good = check_compute(lease, gpu, terms); !good) return good.error();
+  return terms;
+}
+
+void Book::set_terms(Lease& lease, unsigned gpu, const gate::TenantTerms& terms) {
+  store(lease.files().grant().gpu[gpu], terms);
+  lease.files().grant().generation.fetch_add(1, std::memory_order_release);
+  compute_.read_terms(lease, gpu);
 }
 
 Result<std::vector<GpuSettings>> Book::gpu_settings(const std::string& driver) {

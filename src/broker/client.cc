@@ -106,12 +106,19 @@ Result<LeaseRow> Client::get_lease(const std::string& name) {
 
 Status Client::set_memory(const std::string& lease, const std::string& gpu,
                           const model::MemoryQuantity& memory) {
-  const auto done = ask(number(Verb::kSetMemory), encoded(SetMemory{lease, gpu, memory}));
-  return done ? Status{} : Status{done.error()};
+  ShareChange change;
+  change.memory = memory;
+  change.compute.lease = lease;
+  change.compute.gpu = gpu;
+  return set_share(change);
 }
 
 Status Client::set_compute(const ComputeChange& change) {
-  const auto done = ask(number(Verb::kSetCompute), encoded(change));
+  return set_share({std::nullopt, change});
+}
+
+Status Client::set_share(const ShareChange& change) {
+  const auto done = ask(number(Verb::kSetShare), encoded(change));
   return done ? Status{} : Status{done.error()};
 }
 

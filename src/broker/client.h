@@ -34,12 +34,15 @@ class Client {
   Result<LeaseGrant> join_lease(const std::string& name);
   Result<std::vector<LeaseRow>> list();
   Result<LeaseRow> get_lease(const std::string& name);
-  // In force when this returns: for every GPU of the lease, or the one named: by its index on the
-  // machine, as in a LeaseRequest and in the rows above, or by UUID.
+  // In force when this returns ok, both halves; an error changed neither. For every GPU of the
+  // lease, or the one named: by its index on the machine, as in a LeaseRequest and in the rows
+  // above, or by UUID.
+  Status set_share(const ShareChange& change);
+  // One half alone.
   Status set_memory(const std::string& lease, const std::string& gpu,
                     const model::MemoryQuantity& memory);
-  // In force when these return.
   Status set_compute(const ComputeChange& change);
+  // In force when it returns ok.
   Status set_gpu(const GpuChange& change);
   // How each GPU of the machine is shared, in PCI order.
   Result<std::vector<GpuSettings>> gpus(const std::string& driver);

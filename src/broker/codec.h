@@ -23,19 +23,19 @@ inline constexpr std::uint32_t kAdminMagic = 0x31414c41;  // "ALA1" in memory or
 inline constexpr std::uint32_t kAdminVersion = 1;
 inline constexpr std::size_t kLargestMessage = 128u << 10;
 
+// 5 and 9 are retired: they set memory and compute apart.
 enum class Verb : std::uint32_t {
   kCreate = 1,
   kJoin = 2,
   kList = 3,  // body: the name after which to go on
   kGet = 4,
-  kSetMemory = 5,
   kRoom = 6,
   kBypasses = 7,
   kShutdown = 8,
-  kSetCompute = 9,
   kSetGpu = 10,
   kGpus = 11,  // body: the driver
   kNotes = 12,
+  kSetShare = 13,
   kFailed = 100,  // reply: an Error
 };
 
@@ -44,12 +44,6 @@ struct AdminHeader {
   std::uint32_t version = kAdminVersion;
   Verb verb = Verb::kList;
   std::uint32_t reserved = 0;
-};
-
-struct SetMemory {
-  std::string lease;
-  std::string gpu;  // empty: all of them
-  model::MemoryQuantity memory;
 };
 
 struct LeasePage {

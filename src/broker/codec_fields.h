@@ -81,8 +81,8 @@ void fields(Archive& a, ComputeChange& v) {
   a(v.lease), a(v.gpu), a(v.cores), a(v.weight), a(v.priority), a(v.share_class), a(v.capped);
 }
 template <typename Archive>
-void fields(Archive& a, SetMemory& v) {
-  a(v.lease), a(v.gpu), a(v.memory);
+void fields(Archive& a, ShareChange& v) {
+  a(v.memory), a(v.compute);
 }
 
 }  // namespace aliquot::broker

@@ -118,6 +118,29 @@ TEST_F(ComputeTest, GuaranteesBeyondTheWholeAreRefusedNamingWhatIsFree) {
   EXPECT_TRUE(share("c", 9000));
 }
 
+TEST_F(ComputeTest, MemoryAndCoresAreChangedTogetherOrNotAtAll) {
+  ASSERT_TRUE(share("a", 7000));
+  ASSERT_TRUE(share("b", 2000));
+  const LeaseFiles lease = files("b");
+  const wire::GrantGpu& grant = lease.grant().gpu[0];
+  const std::uint64_t limit = grant.memory_limit_bytes;
+  ShareChange change;
+  change.compute.lease = "b";
+  change.memory = {model::MemoryQuantity::Kind::kBytes, limit + kTestGiB};
+  change.compute.cores = 3100;
+  EXPECT_THAT(client().set_share(change).error().message, HasSubstr("set the cores on gpu 0"));
+  EXPECT_EQ(grant.memory_limit_bytes, limit);
+  change.memory = {model::MemoryQuantity::Kind::kBytes, 500 * kTestGiB};
+  change.compute.cores = 3000;
+  EXPECT_THAT(client().set_share(change).error().message, HasSubstr("set the memory on gpu 0"));
+  EXPECT_EQ(grant.cores, 2000u);
+  EXPECT_EQ(lease.grant().generation, 1u);
+  change.memory = {model::MemoryQuantity::Kind::kBytes, limit + kTestGiB};
+  ASSERT_TRUE(client().set_share(change));
+  EXPECT_EQ(grant.memory_limit_bytes, limit + kTestGiB);
+  EXPECT_EQ(grant.cores, 3000u);
+}
+
 TEST_F(ComputeTest, UnderFairALeaseTakesAUnit) {
   GpuChange change;
   change.policy = wire::Policy::kFair;

@@ -51,7 +51,7 @@ void check_decoding(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_decoding<LeaseRequest>(bytes);
-  check_decoding<SetMemory>(bytes);
+  check_decoding<ShareChange>(bytes);
   check_decoding<LeasePage>(bytes);
   check_decoding<Error>(bytes);
 

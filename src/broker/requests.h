@@ -181,4 +181,10 @@ struct ComputeChange {
   std::optional<bool> capped;
 };
 
+// What is to change of a lease's share: both halves or neither.
+struct ShareChange {
+  std::optional<model::MemoryQuantity> memory;
+  ComputeChange compute;  // names the lease and the GPU for both
+};
+
 }  // namespace aliquot::broker

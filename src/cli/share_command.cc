@@ -17,19 +17,19 @@ struct SetOptions {
 };
 
 Status set_share(const SetOptions& options, const ComputeOptions& compute, std::ostream& out) {
-  std::optional<model::MemoryQuantity> memory;
+  broker::ShareChange change;
   if (!options.memory.empty()) {
-    const auto parsed = model::parse_memory(options.memory);
-    if (!parsed) return parsed.error();
-    memory = *parsed;
+    const auto memory = model::parse_memory(options.memory);
+    if (!memory) return memory.error();
+    change.memory = *memory;
   }
-  auto change = change_of(compute);
-  if (!change) return change.error();
-  change->lease = options.lease;
-  change->gpu = options.gpu;
+  const auto wanted = change_of(compute);
+  if (!wanted) return wanted.error();
+  change.compute = *wanted;
+  change.compute.gpu = options.gpu;
   const bool any =
-      change->cores || change->weight || change->priority || change->share_class || change->capped;
-  if (!memory && !any)
+      wanted->cores || wanted->weight || wanted->priority || wanted->share_class || wanted->capped;
+  if (!change.memory && !any)
     return Error{Errc::kInvalid,
                  "nothing to set: give --memory, --cores, --weight, --class, --priority or --cap"};
   const auto leases = leases_called(options.lease);
@@ -38,11 +38,8 @@ Status set_share(const SetOptions& options, const ComputeOptions& compute, std::
   for (const std::string& lease : *leases) {
     auto broker = broker_of_lease(lease);
     if (!broker) return broker.error();
-    if (memory)
-      if (const Status set = broker->set_memory(lease, options.gpu, *memory); !set) return set;
-    change->lease = lease;
-    if (any)
-      if (const Status set = broker->set_compute(*change); !set) return set;
+    change.compute.lease = lease;
+    if (const Status set = broker->set_share(change); !set) return set;
     auto row = broker->get_lease(lease);
     if (!row) return row.error();
     rows.push_back(*std::move(row));
@@ -72,7 +69,8 @@ void add_share_command(CLI::App& app, Invocation& invocation) {
   CLI::App* share = app.add_subcommand("share", "See or change the limits of a running lease");
   share->require_subcommand(1);
 
-  CLI::App* set = share->add_subcommand("set", "Change them; in force when the command returns");
+  CLI::App* set =
+      share->add_subcommand("set", "Change them, all or none; in force when the command returns");
   auto options = std::make_shared<SetOptions>();
   set->add_option("lease", options->lease, "The lease, or pod/NAMESPACE/NAME of this node")
       ->required();

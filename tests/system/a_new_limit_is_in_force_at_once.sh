@@ -19,3 +19,9 @@ grep -q 'it has 1' "$work/err" || fail "it does not say which it has: $(cat "$wo
 same "free" "free 0" "$("$aliquot" run -q --lease a -- sh -c "$driver view || true" | sed -n 2p | grep . || echo 'free 0')"
 "$aliquot" share set a --memory 500GiB 2>"$work/err" && fail "more than the GPU has was granted"
 grep -q 'GiB' "$work/err" || fail "the refusal does not say what there is"
+# Memory and cores are one change: a refused half leaves the other as it was.
+"$aliquot" run -q --name third --gpu 1:1GiB/80 -- $driver hold $MiB &
+within 10 used_at_least third $MiB
+"$aliquot" share set second --memory 2GiB --cores 30 2>"$work/err" && fail "110 % of a GPU were granted"
+grep -q 'set the cores' "$work/err" || fail "the refusal does not name the half: $(cat "$work/err")"
+same "not half of it" $((3 * GiB)) "$(lease second gpus.0.limit_bytes)"
