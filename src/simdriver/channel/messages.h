@@ -11,7 +11,7 @@
 
 namespace aliquot::simdriver {
 
-inline constexpr std::uint32_t kChannelVersion = 6;
+inline constexpr std::uint32_t kChannelVersion = 7;
 inline constexpr std::size_t kMaxMessageBytes = 16384;
 inline constexpr std::size_t kMaxMessageFds = 4;
 inline constexpr std::uint64_t kGranuleBytes = 2u << 20;
@@ -33,7 +33,8 @@ enum class Op : std::uint32_t {
   kBlockAddHold = 0x0311,    // BlockId
   kBlockRelease = 0x0312,    // BlockId
   kBlockOpenKey = 0x0313,    // BlockKey -> BlockReply + its file
-  kBlockOpenFd = 0x0314,     // its file -> BlockReply
+  kBlockOpenFd = 0x0314,     // what kBlockExport gave -> BlockReply + its file
+  kBlockExport = 0x0316,     // BlockId -> a descriptor that holds the block while a copy is open
   kMark = 0x0400,            // MarkRequest -> MarkReply
   kTelemetry = 0x0500,       // 0x05xx: libnvidia-ml's requests, see telemetry.h
   kFailNth = 0x0600,         // FailNth: let a later call of a symbol fail

@@ -1,11 +1,10 @@
 // Pools and their allocations in other processes. A pool is exported as a descriptor that only
 // names it; an allocation as the key of the block that it lies in.
-#include <fcntl.h>
-
 #include <cstring>
 
 #include "simdriver/cuda/bodies.h"
 #include "simdriver/cuda/contexts.h"
+#include "simdriver/cuda/physical.h"
 #include "simdriver/cuda/pools.h"
 
 using namespace aliquot::simdriver;  // NOLINT(google-build-using-namespace)
@@ -22,15 +21,14 @@ struct SharedPointer {
 };
 static_assert(sizeof(SharedPointer) <= sizeof(CUmemPoolPtrExportData));
 
-// The descriptor by which others know the pool; made at the first export.
+// A block of no memory by which others know the pool; made at the first export.
 CUresult identify(Pool& pool) {
-  if (pool.identity) return CUDA_SUCCESS;
+  if (pool.identity_block != 0) return CUDA_SUCCESS;
   Answer answer;
   const MemoryRequest request{pool.device->server, MemoryKind::kCell, 1};
   if (const CUresult result = library().ask(Op::kBlockCreate, request, &answer)) return result;
   const auto reply = answer.as<BlockReply>();
-  if (!reply || answer.fds.empty()) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
-  pool.identity = std::move(answer.fds[0]);
+  if (!reply) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   pool.identity_block = reply->key.block;
   return CUDA_SUCCESS;
 }
@@ -102,10 +100,7 @@ CUresult sim_cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool han
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (const CUresult result = identify(*pool)) return result;
-  const int fd = fcntl(pool->identity.get(), F_DUPFD_CLOEXEC, 3);
-  if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  std::memcpy(handle_out, &fd, sizeof(fd));
-  return CUDA_SUCCESS;
+  return export_block(pool->identity_block, handle_out);
 }
 
 CUresult sim_cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,

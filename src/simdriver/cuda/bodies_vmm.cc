@@ -1,8 +1,4 @@
 // Virtual memory management: physical memory by handle, addresses, mappings, access.
-#include <fcntl.h>
-
-#include <cstring>
-
 #include "simdriver/cuda/bodies.h"
 #include "simdriver/cuda/physical.h"
 
@@ -188,10 +184,7 @@ CUresult sim_cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocatio
   const Lock lock = hold();
   const PhysicalMemory* memory = find_physical(handle);
   if (memory == nullptr || memory->block == 0) return CUDA_ERROR_INVALID_VALUE;
-  const int fd = fcntl(memory->file->fd(), F_DUPFD_CLOEXEC, 3);
-  if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  std::memcpy(shareable, &fd, sizeof(fd));
-  return CUDA_SUCCESS;
+  return export_block(memory->block, shareable);
 }
 
 CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,

@@ -272,6 +272,99 @@ TEST_F(Processes, ShareAllocationsOfAPool) {
   EXPECT_TRUE(eventually_free(before));
 }
 
+// A descriptor of two granules with `value` in them, whose handle is gone by then; -1: failed.
+int exported_and_released(unsigned char value) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requested_handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr at = 0;
+  int fd = -1;
+  const bool done =
+      CU(cuMemCreate)(&handle, 4 * kMiB, &properties, 0) == 0 &&
+      CU(cuMemAddressReserve)(&at, 4 * kMiB, 0, 0, 0) == 0 &&
+      CU(cuMemMap)(at, 4 * kMiB, 0, handle, 0) == 0 &&
+      CU(cuMemSetAccess)(at, 4 * kMiB, &access, 1) == 0 &&
+      CU(cuMemsetD8_v2)(at, value, 4 * kMiB) == 0 && CU(cuCtxSynchronize)() == 0 &&
+      CU(cuMemExportToShareableHandle)(&fd, handle, properties.requested_handle_types, 0) == 0 &&
+      CU(cuMemUnmap)(at, 4 * kMiB) == 0 && CU(cuMemRelease)(handle) == 0;
+  return done ? fd : -1;
+}
+
+CUmemGenericAllocationHandle imported(int fd) {
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult result = CU(cuMemImportFromShareableHandle)(
+      &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  return result == CUDA_SUCCESS ? handle : 0;
+}
+
+// The last byte of two imported granules; -1: they could not be mapped.
+int last_byte_of(CUmemGenericAllocationHandle handle) {
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr at = 0;
+  unsigned char byte = 0;
+  const bool read = CU(cuMemAddressReserve)(&at, 4 * kMiB, 0, 0, 0) == 0 &&
+                    CU(cuMemMap)(at, 4 * kMiB, 0, handle, 0) == 0 &&
+                    CU(cuMemSetAccess)(at, 4 * kMiB, &access, 1) == 0 &&
+                    CU(cuMemcpyDtoH_v2)(&byte, at + 4 * kMiB - 1, 1) == 0 &&
+                    CU(cuMemUnmap)(at, 4 * kMiB) == 0;
+  return read ? byte : -1;
+}
+
+TEST_F(Processes, ADescriptorKeepsMemoryThatItsMakerReleased) {
+  const std::uint64_t before = free_bytes();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+  const pid_t maker = spawn([&] {
+    const UniqueFd fd(start_driver() == 0 ? exported_and_released(33) : -1);
+    const int fds[] = {fd.get()};
+    return fd && send_datagram(sockets[0], std::as_bytes(std::span("x", 1)), fds) ? 0 : 1;
+  });
+  ASSERT_EQ(wait_for(maker), 0);
+  // Nobody but the message has it now.
+  const pid_t importer = spawn([&] {
+    auto got = receive_datagram(sockets[1]);
+    if (!got || got->fds.size() != 1 || start_driver() != 0) return 1;
+    const CUmemGenericAllocationHandle handle = imported(got->fds[0].get());
+    if (handle == 0) return 2;
+    got->fds.clear();  // from here on the handle alone keeps it
+    const int byte = last_byte_of(handle);
+    if (byte != 33) return 3;
+    std::uint64_t with = 0;
+    std::uint64_t without = 0;
+    std::size_t total = 0;
+    if (CU(cuMemGetInfo_v2)(&with, &total) != 0 || CU(cuMemRelease)(handle) != 0 ||
+        CU(cuMemGetInfo_v2)(&without, &total) != 0) {
+      return 4;
+    }
+    return without - with == 4 * kMiB ? 0 : 5;
+  });
+  EXPECT_EQ(wait_for(importer), 0);
+  close(sockets[0]);
+  close(sockets[1]);
+  EXPECT_TRUE(eventually_free(before));
+}
+
+TEST_F(Processes, MemoryIsFreedWithItsLastDescriptor) {
+  const std::uint64_t before = free_bytes();
+  const pid_t maker = spawn([&] {
+    if (start_driver() != 0) return 1;
+    UniqueFd fd(exported_and_released(1));
+    const std::uint64_t kept = free_bytes();
+    UniqueFd copy(dup(fd.get()));
+    fd.reset();
+    if (free_bytes() != kept) return 2;
+    copy.reset();
+    return free_bytes() == kept + 4 * kMiB ? 0 : 3;
+  });
+  EXPECT_EQ(wait_for(maker), 0);
+  EXPECT_TRUE(eventually_free(before));
+}
+
 TEST_F(Processes, WaitForEachOthersEvents) {
   const pid_t recorder = spawn([&] {
     CUevent event = nullptr;

@@ -1,5 +1,8 @@
 #include "simdriver/cuda/physical.h"
 
+#include <fcntl.h>
+
+#include <cstring>
 #include <vector>
 
 namespace aliquot::simdriver {
@@ -81,6 +84,19 @@ void drop_if_unused(PhysicalMemory& memory) {
     }
   }
   physical_memories().remove(&memory);
+}
+
+CUresult export_block(std::uint64_t block, void* descriptor) {
+  Answer answer;
+  if (const CUresult result = library().ask(Op::kBlockExport, BlockId{block}, &answer)) {
+    return result;
+  }
+  if (answer.fds.empty()) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  // Never one of the first three, which a program may have closed.
+  const int fd = fcntl(answer.fds[0].get(), F_DUPFD_CLOEXEC, 3);
+  if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::memcpy(descriptor, &fd, sizeof(fd));
+  return CUDA_SUCCESS;
 }
 
 std::map<std::uint64_t, std::uint64_t>& reservations() {

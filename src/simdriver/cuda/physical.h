@@ -29,6 +29,9 @@ CUresult create_physical(const CUmemAllocationProp& properties, std::uint64_t by
 // Frees the memory when nothing refers to it any more.
 void drop_if_unused(PhysicalMemory& memory);
 
+// A descriptor that keeps the server's block until its last copy is closed, as an int.
+CUresult export_block(std::uint64_t block, void* descriptor);
+
 // Address ranges of cuMemAddressReserve.
 std::map<std::uint64_t, std::uint64_t>& reservations();
 

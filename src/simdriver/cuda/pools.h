@@ -35,8 +35,7 @@ struct Pool {
   int reuse[4] = {0, 1, 1, 1};  // CU_MEMPOOL_ATTR_REUSE_*: remembered
   std::list<PoolChunk> chunks;
   std::map<int, CUmemAccess_flags> access;  // by device ordinal
-  UniqueFd identity;                        // what an export hands out; imports know it again
-  std::uint64_t identity_block = 0;
+  std::uint64_t identity_block = 0;         // what an export stands for; imports know it again
 };
 
 Registry<Pool>& pools();

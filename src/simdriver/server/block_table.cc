@@ -1,6 +1,5 @@
 #include "simdriver/server/block_table.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace aliquot::simdriver {
@@ -18,12 +17,17 @@ const Block* BlockTable::open(const BlockKey& key, SessionId who) {
   return &found->second;
 }
 
-const Block* BlockTable::open_inode(ino_t inode, SessionId who) {
-  const auto found =
-      std::ranges::find_if(blocks_, [&](const auto& entry) { return entry.second.inode == inode; });
+const Block* BlockTable::open_exported(std::uint64_t id, SessionId who,
+                                       std::optional<ChargeMove>& move) {
+  const auto found = blocks_.find(id);
   if (found == blocks_.end()) return nullptr;
-  ++found->second.holds[who];
-  return &found->second;
+  Block& block = found->second;
+  ++block.holds[who];
+  if (block.payer == kByDescriptor) {
+    move = ChargeMove{block.device, block.kind, block.bytes, kByDescriptor, who};
+    block.payer = who;
+  }
+  return &block;
 }
 
 bool BlockTable::add_hold(std::uint64_t block, SessionId who) {
@@ -32,6 +36,13 @@ bool BlockTable::add_hold(std::uint64_t block, SessionId who) {
   const auto hold = found->second.holds.find(who);
   if (hold == found->second.holds.end()) return false;
   ++hold->second;
+  return true;
+}
+
+bool BlockTable::add_export(std::uint64_t block, SessionId who) {
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end() || !found->second.holds.contains(who)) return false;
+  ++found->second.holds[kByDescriptor];
   return true;
 }
 
@@ -52,7 +63,7 @@ std::optional<ChargeMove> BlockTable::drop_all(Entry entry, SessionId who) {
   if (block.holds.empty()) {
     blocks_.erase(entry);
   } else {
-    block.payer = block.holds.begin()->first;
+    block.payer = block.holds.rbegin()->first;  // a process, where there is one
     move.to = block.payer;
   }
   return move;

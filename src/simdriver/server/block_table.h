@@ -1,10 +1,9 @@
 // Device memory that several processes may map: exportable VMM handles, IPC memory, shared pools.
 // Each block has its own file, a secret key that opens it, and holds counted per session; the
-// charge lies with one holder and moves on when that one lets go. Pure but for the descriptors it
-// owns; the server's loop is its only caller.
+// charge lies with one holder and moves on when that one lets go. A descriptor that stands for the
+// block (exports.h) holds it too, as nobody's: it is charged only while no process is there to be.
+// Pure but for the descriptors it owns; the server's loop is its only caller.
 #pragma once
-
-#include <sys/types.h>
 
 #include <map>
 #include <optional>
@@ -15,13 +14,15 @@
 
 namespace aliquot::simdriver {
 
+// Holds by descriptor; no session has this number.
+inline constexpr SessionId kByDescriptor = 0;
+
 struct Block {
   BlockKey key{};
   std::uint32_t device = 0;
   MemoryKind kind = MemoryKind::kVmm;
   std::uint64_t bytes = 0;
   UniqueFd file;
-  ino_t inode = 0;
   SessionId payer = 0;
   std::map<SessionId, std::uint32_t> holds;
 };
@@ -32,7 +33,7 @@ struct ChargeMove {
   MemoryKind kind = MemoryKind::kVmm;
   std::uint64_t bytes = 0;
   SessionId from = 0;
-  std::optional<SessionId> to;  // nothing: the block is gone, the bytes are free
+  std::optional<SessionId> to{};  // nothing: the block is gone, the bytes are free
 };
 
 class BlockTable {
@@ -41,8 +42,13 @@ class BlockTable {
   const Block& add(Block fresh);
   // nullptr: no such block, a wrong key.
   const Block* open(const BlockKey& key, SessionId who);
-  const Block* open_inode(ino_t inode, SessionId who);
+  // For who has a descriptor that stands for it; `move` is set when nobody was charged.
+  const Block* open_exported(std::uint64_t block, SessionId who, std::optional<ChargeMove>& move);
+  // False: `who` does not hold it.
   bool add_hold(std::uint64_t block, SessionId who);
+  // One more descriptor stands for the block, given to `who`; it ends with release() of
+  // kByDescriptor.
+  bool add_export(std::uint64_t block, SessionId who);
   // False: `who` does not hold it. `move` is set when the charge has to move.
   bool release(std::uint64_t block, SessionId who, std::optional<ChargeMove>& move);
   // All holds of a dead process, calling `on_move` for each charge to move.

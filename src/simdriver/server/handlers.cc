@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -77,12 +76,10 @@ std::int32_t create_block(Call& call, const MemoryRequest& request) {
   block.bytes = *charged;
   constexpr std::uint64_t kCellBytes = 4096;
   block.file = memory_file("aliquot-sim-block", *charged == 0 ? kCellBytes : *charged);
-  struct stat about{};
-  if (!block.file || fstat(block.file.get(), &about) != 0) {
+  if (!block.file) {
     if (*charged != 0) gpu.books.give(call.session.id, request.kind, *charged);
     return kSimulatorOutOfHostMemory;
   }
-  block.inode = about.st_ino;
   if (request.kind != MemoryKind::kCell && call.op == Op::kBlockCreate) {
     call.cost_ns = gpu.model.timing.alloc_ns;
   }
@@ -98,9 +95,27 @@ std::int32_t opened(Call& call, const Block* block) {
 }
 
 std::int32_t open_block_by_fd(Call& call) {
-  struct stat about{};
-  if (call.fds.size() != 1 || fstat(call.fds.front().get(), &about) != 0) return kInvalidValue;
-  return opened(call, call.machine.blocks().open_inode(about.st_ino, call.session.id));
+  if (call.fds.size() != 1) return kInvalidValue;
+  const auto block = call.machine.exports().block_of(call.fds.front().get());
+  if (!block) return kInvalidValue;
+  std::optional<ChargeMove> move;
+  const Block* found = call.machine.blocks().open_exported(*block, call.session.id, move);
+  if (move) call.machine.apply(*move);
+  return opened(call, found);
+}
+
+std::int32_t export_block(Call& call, std::uint64_t block) {
+  if (!call.machine.blocks().add_export(block, call.session.id)) return kInvalidHandle;
+  UniqueFd exported = call.machine.exports().add(block);
+  if (!exported) {
+    std::optional<ChargeMove> none;  // the session still holds it
+    call.machine.blocks().release(block, kByDescriptor, none);
+    return kSimulatorOutOfHostMemory;
+  }
+  // Ours goes when the answer is sent.
+  call.reply_fds = {exported.get()};
+  call.fds.push_back(std::move(exported));
+  return kSuccess;
 }
 
 std::int32_t block_request(Call& call) {
@@ -112,6 +127,7 @@ std::int32_t block_request(Call& call) {
   }
   BlockId id{};
   if (!call.as(id)) return kInvalidValue;
+  if (call.op == Op::kBlockExport) return export_block(call, id.block);
   if (call.op == Op::kBlockAddHold) {
     return call.machine.blocks().add_hold(id.block, call.session.id) ? kSuccess : kInvalidHandle;
   }

@@ -143,6 +143,13 @@ void MachineState::apply(const ChargeMove& move) {
   }
 }
 
+void MachineState::end_closed_exports() {
+  for (const std::uint64_t block : exports_.take_closed()) {
+    std::optional<ChargeMove> move;
+    if (blocks_.release(block, kByDescriptor, move) && move) apply(*move);
+  }
+}
+
 void MachineState::lose(ContextEntry& context, std::int32_t result, Nanoseconds at) {
   context.server->lost = static_cast<std::uint32_t>(result);
   context.changed = true;

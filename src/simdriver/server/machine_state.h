@@ -16,6 +16,7 @@
 #include "simdriver/machine_spec.h"
 #include "simdriver/server/block_table.h"
 #include "simdriver/server/device_books.h"
+#include "simdriver/server/exports.h"
 #include "simdriver/server/machine_clock.h"
 #include "simdriver/server/shared_page.h"
 #include "simdriver/server/timeline.h"
@@ -91,6 +92,7 @@ class MachineState {
   std::map<SessionId, std::unique_ptr<Session>>& sessions() { return sessions_; }
   std::map<ContextKey, std::unique_ptr<ContextEntry>>& contexts() { return contexts_; }
   BlockTable& blocks() { return blocks_; }
+  Exports& exports() { return exports_; }
   TelemetryBoard& board() { return board_; }
   Nanoseconds started() const { return clock_.began(); }
   SharedPage<MachinePage>& page() { return page_; }
@@ -105,6 +107,8 @@ class MachineState {
   // False: past the host's budget.
   bool commit(Session& session, std::int64_t bytes);
   void apply(const ChargeMove& move);
+  // Blocks that descriptors held which are closed by now.
+  void end_closed_exports();
   // The instances of the GPU are now as its layout says (board()); one that goes has no contexts.
   void follow_mig(unsigned gpu);
   Device* instance(unsigned gpu, std::uint32_t gpu_instance, std::uint32_t compute_instance);
@@ -162,6 +166,7 @@ class MachineState {
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ContextKey, std::unique_ptr<ContextEntry>> contexts_;
   BlockTable blocks_;
+  Exports exports_;
   SharedPage<MachinePage> page_;
   std::vector<CrossWait> cross_waits_;
   std::vector<Drained> drained_;

@@ -105,6 +105,8 @@ bool Server::answer(Session& session) {
   if (header.payload_bytes != payload.size()) return false;
 
   machine_.catch_up(machine_.now());
+  // What was closed before it asked is free by then.
+  if (machine_.exports().size() != 0) machine_.end_closed_exports();
   Call call{machine_, session, header.op, payload, request->fds, {}, {}, 0};
   const std::int32_t result = handle(call);
   std::vector<std::byte> bytes(sizeof(ReplyHeader) + call.reply.size());
@@ -128,6 +130,7 @@ void Server::on_ready(std::uint64_t tag) {
     stopped_ = true;
     return;
   }
+  if (source == Source::kExports) return machine_.end_closed_exports();
   const auto found = machine_.sessions().find(tag >> kSourceBits);
   if (found == machine_.sessions().end()) return;
   Session& session = *found->second;
@@ -166,6 +169,8 @@ Status Server::run(int stop_fd) {
   if (!epoll_) return errno_error("epoll_create1", "simulated device server");
   prctl(PR_SET_TIMERSLACK, 1);
   if (Status watched = watch(listener_.get(), Source::kListener, 0); !watched) return watched;
+  if (Status watched = watch(machine_.exports().fd(), Source::kExports, 0); !watched)
+    return watched;
   if (stop_fd >= 0) {
     if (Status watched = watch(stop_fd, Source::kStop, 0); !watched) return watched;
   }

@@ -19,7 +19,7 @@ class Server {
   Status run(int stop_fd);
 
  private:
-  enum class Source : std::uint64_t { kListener, kStop, kSocket, kProcess, kBell };
+  enum class Source : std::uint64_t { kListener, kStop, kSocket, kProcess, kBell, kExports };
 
   Status watch(int fd, Source source, SessionId session);
   void accept_all();

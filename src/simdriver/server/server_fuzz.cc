@@ -89,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   (*machine)->end_session(session.id);
+  (*machine)->end_closed_exports();
   for (auto& gpu : (*machine)->devices()) {
     if (gpu->books.used_bytes() != 0) std::abort();
   }
