@@ -111,6 +111,24 @@ TEST_F(Versions, ThatEndPrimaryContextsGiveBack) {
 }
 
 TEST_F(Versions, DetachingTheLastUserEndsAContext) {
+  const std::uint64_t before = share_.used();
+  share_.fake.other_users = 1;
+  ASSERT_EQ(cuCtxDetach(context_), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), before);
+  ASSERT_EQ(cuCtxDetach(context_), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), 0u);
+}
+
+TEST_F(Versions, AContextIsNotTakenForEndedBecauseTheQuestionFails) {
+  const std::uint64_t before = share_.used();
+  share_.fake.other_users = 1;
+  share_.fake.fail["cuCtxGetApiVersion"] = CUDA_ERROR_UNKNOWN;
+  ASSERT_EQ(cuCtxDetach(context_), CUDA_SUCCESS);
+  EXPECT_EQ(share_.used(), before);
+  EXPECT_EQ(held_pointers().find(address_).name, address_);
+  share_.fake.fail["cuCtxDetach"] = CUDA_ERROR_UNKNOWN;
+  ASSERT_EQ(cuCtxDetach(context_), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(share_.used(), before);
   ASSERT_EQ(cuCtxDetach(context_), CUDA_SUCCESS);
   EXPECT_EQ(share_.used(), 0u);
 }

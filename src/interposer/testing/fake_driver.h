@@ -32,6 +32,7 @@ struct FakeDriver {
   std::map<std::string, std::uint64_t> calls;        // since reset
   std::uint64_t array_overhead_bytes = 0;            // beyond an array's elements
   std::uint64_t context_bytes = 0;                   // each context takes
+  unsigned other_users = 0;                          // of any context: cuCtxDetach takes one off
   std::uint64_t pool_block_bytes = 32u << 20;        // a pool grows by whole blocks
   std::uint64_t pitch_granule = 512;
   bool work_ends = true;                          // at once; else when finish_work() is called

@@ -90,9 +90,15 @@ FAKE CUresult cuCtxDestroy(CUcontext context) {
   FIRST_AS(cuCtxDestroy);
   return cuCtxDestroy_v2(context);
 }
-// The only user detaches.
 FAKE CUresult cuCtxDetach(CUcontext context) {
   FIRST_AS(cuCtxDetach);
+  {
+    const std::scoped_lock lock(books().mutex);
+    if (books().other_users > 0) {
+      --books().other_users;
+      return CUDA_SUCCESS;
+    }
+  }
   return cuCtxDestroy_v2(context);
 }
 FAKE CUresult cuDevicePrimaryCtxRelease(CUdevice device) {

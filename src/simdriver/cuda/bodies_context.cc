@@ -190,7 +190,10 @@ CUresult sim_cuCtxDetach(CUcontext handle) {
     const Lock lock = hold();
     Context* context = find_context(handle);
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--context->usage > 0) return CUDA_SUCCESS;
+    if (context->usage > 1) {
+      --context->usage;
+      return CUDA_SUCCESS;
+    }
   }
   return sim_cuCtxDestroy_v2(handle);
 }

@@ -72,6 +72,27 @@ TEST_F(Driver, ShowsTheMachinesGpus) {
   EXPECT_EQ(device, 2);
 }
 
+TEST_F(Driver, AContextEndsWhenItsLastUserDetaches) {
+  const std::uint64_t before = free_bytes();
+  CUcontext own = nullptr;
+  CUcontext attached = nullptr;
+  unsigned int version = 0;
+  ASSERT_EQ(CU(cuCtxCreate_v2)(&own, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuCtxAttach)(&attached, 0), CUDA_SUCCESS);
+  EXPECT_EQ(attached, own);
+  EXPECT_EQ(CU(cuCtxDetach)(own), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuCtxGetApiVersion)(own, &version), CUDA_SUCCESS);
+  EXPECT_LT(free_bytes(), before);
+  EXPECT_EQ(CU(cuCtxDetach)(own), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuCtxGetApiVersion)(own, &version), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(CU(cuCtxDetach)(own), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(free_bytes(), before);
+}
+
+TEST_F(Driver, APrimaryContextIsNobodysToDetach) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(CU(cuCtxDetach)(context_), CUDA_ERROR_INVALID_CONTEXT);
+}
+
 TEST_F(Driver, KeepsWhatIsCopiedToTheDevice) {
   CUdeviceptr memory = 0;
   ASSERT_EQ(CU(cuMemAlloc_v2)(&memory, 5 * kMiB), CUDA_SUCCESS);
