@@ -8,6 +8,7 @@
 #include "cli/smi_source.h"
 #include "cli/smi_view.h"
 #include "cli/surroundings.h"
+#include "inventory/driver_look.h"
 
 namespace aliquot::cli {
 namespace {
@@ -20,22 +21,10 @@ struct SmiOptions {
 };
 
 Result<SmiMachine> look(const SmiSource& source) {
-  auto nvml = inventory::open_nvml(source.libnvidia_ml);
-  if (!nvml) return nvml.error();
-  auto system = (*nvml)->system();
-  if (!system) return system.error();
-  auto gpus = (*nvml)->gpus();
-  if (!gpus) return gpus.error();
-  SmiMachine machine{*std::move(system), source.title, {}};
-  for (unsigned i = 0; i < gpus->size(); ++i) {
-    auto state = (*nvml)->state(i);
-    // One GPU that does not answer must not hide the others.
-    if (state)
-      machine.gpus.push_back({i, (*gpus)[i], *std::move(state), ""});
-    else
-      machine.gpus.push_back({i, (*gpus)[i], {}, state.error().message});
-  }
-  return machine;
+  auto answer =
+      inventory::look_at_driver([&source] { return inventory::open_nvml(source.libnvidia_ml); });
+  if (!answer) return answer.error();
+  return SmiMachine{std::move(answer->system), source.title, std::move(answer->gpus)};
 }
 
 // Of this user's broker, on these GPUs; where none answers there are none to show.

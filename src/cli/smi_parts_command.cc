@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "cli/smi_parts_view.h"
-#include "inventory/nvml.h"
+#include "inventory/bounded_child.h"
+#include "inventory/driver_look.h"
 #include "inventory/topology_text.h"
 
 namespace aliquot::cli {
@@ -28,13 +29,13 @@ Text topology(const SmiSource& source, inventory::Nvml& nvml, const std::vector<
 }
 
 Text nvlinks(const SmiSource&, inventory::Nvml& nvml, const std::vector<unsigned>& gpus) {
-  const auto described = nvml.gpus();
-  if (!described) return described.error();
   std::string text;
   for (const unsigned gpu : gpus) {
+    const auto described = nvml.gpu(gpu);
+    if (!described) return described.error();
     const auto links = nvml.nvlinks(gpu);
     if (!links) return links.error();
-    text += nvlink_status({gpu, (*described)[gpu], {}, ""}, *links);
+    text += nvlink_status({gpu, *described, {}, ""}, *links);
   }
   return text;
 }
@@ -58,29 +59,39 @@ Text mig(const SmiSource&, inventory::Nvml& nvml, const std::vector<unsigned>& g
 
 // The GPUs asked for by --id, or all.
 Result<std::vector<unsigned>> chosen(inventory::Nvml& nvml, const std::vector<unsigned>& ids) {
-  const auto gpus = nvml.gpus();
-  if (!gpus) return gpus.error();
-  const auto count = static_cast<unsigned>(gpus->size());
+  const auto count = nvml.count();
+  if (!count) return count.error();
   std::vector<unsigned> all = ids;
   if (all.empty())
-    for (unsigned gpu = 0; gpu < count; ++gpu) all.push_back(gpu);
+    for (unsigned gpu = 0; gpu < *count; ++gpu) all.push_back(gpu);
   for (const unsigned gpu : all)
-    if (gpu >= count)
+    if (gpu >= *count)
       return Error{Errc::kInvalid, "--id " + std::to_string(gpu) + ": there are GPUs 0 to " +
-                                       std::to_string(count - 1)};
+                                       std::to_string(*count - 1)};
   return all;
 }
 
 using Part = Text (*)(const SmiSource&, inventory::Nvml&, const std::vector<unsigned>&);
 
-Status show(const Source& source, Part part, const std::vector<unsigned>& ids, std::ostream& out) {
-  const auto asked = source();
-  if (!asked) return asked.error();
-  const auto nvml = inventory::open_nvml(asked->libnvidia_ml);
+// A driver that comes up takes seconds.
+constexpr Nanoseconds kLimit = 10 * kSecond;
+
+Text text_of(const SmiSource& source, Part part, const std::vector<unsigned>& ids) {
+  const auto nvml = inventory::open_nvml(source.libnvidia_ml);
   if (!nvml) return nvml.error();
   const auto gpus = chosen(**nvml, ids);
   if (!gpus) return gpus.error();
-  const Text text = part(*asked, **nvml, *gpus);
+  return part(source, **nvml, *gpus);
+}
+
+Status show(const Source& source, Part part, const std::vector<unsigned>& ids, std::ostream& out) {
+  const auto asked = source();
+  if (!asked) return asked.error();
+  const Text text = inventory::bounded([&] { return text_of(*asked, part, ids); }, kLimit);
+  if (!text && text.error().message == inventory::kNoAnswer)
+    return Error{Errc::kUnavailable,
+                 "ask the driver: no answer within 10 s; `aliquot smi` says which GPU does not "
+                 "answer, -i leaves it out"};
   if (!text) return text.error();
   out << *text;
   return {};

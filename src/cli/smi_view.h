@@ -6,16 +6,11 @@
 
 #include "broker/requests.h"
 #include "common/result.h"
-#include "inventory/nvml.h"
+#include "inventory/driver_look.h"
 
 namespace aliquot::cli {
 
-struct SmiGpu {
-  unsigned index = 0;
-  inventory::NvmlGpu gpu;
-  inventory::NvmlState state;
-  std::string trouble;  // why the state is not known; empty: it is
-};
+using SmiGpu = inventory::GpuAnswer;
 
 struct SmiMachine {
   inventory::NvmlSystem system;

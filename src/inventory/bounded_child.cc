@@ -65,7 +65,7 @@ Result<std::string> BoundedChild::wait(Nanoseconds deadline) {
     pollfd ready{pipe_.get(), POLLIN, 0};
     const int woken = poll(&ready, 1, static_cast<int>((left + kMillisecond - 1) / kMillisecond));
     if (woken < 0 && errno == EINTR) continue;
-    if (woken <= 0) return Error{Errc::kUnavailable, "no answer in time"};
+    if (woken <= 0) return Error{Errc::kUnavailable, kNoAnswer};
     const ssize_t n = read(pipe_.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;

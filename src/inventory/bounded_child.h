@@ -16,6 +16,9 @@
 
 namespace aliquot::inventory {
 
+// The words of wait()'s error when the deadline passed.
+inline constexpr const char* kNoAnswer = "no answer in time";
+
 class BoundedChild {
  public:
   // Begins `work` in a child; what it returns is what wait() gives.

@@ -100,6 +100,7 @@ class DriverNvml final : public Nvml {
   Result<unsigned> count() override;
   Result<NvmlGpu> gpu(unsigned gpu) override;
   Result<NvmlState> state(unsigned gpu) override;
+  Result<NvmlHeld> held(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
   Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
@@ -232,15 +233,25 @@ Status DriverNvml::add_processes(nvmlDevice_t device, std::vector<NvmlProcess>& 
   return status;
 }
 
+Result<NvmlHeld> DriverNvml::held(unsigned gpu) {
+  const auto handle = device(gpu);
+  if (!handle) return handle.error();
+  const auto memory_now = memory(*handle);
+  if (!memory_now) return memory_now.error();
+  NvmlHeld held{*memory_now, {}};
+  if (Status status = add_processes(*handle, held.processes); !status) return status.error();
+  return held;
+}
+
 Result<NvmlState> DriverNvml::state(unsigned gpu) {
   const auto handle = device(gpu);
   if (!handle) return handle.error();
   const nvmlDevice_t it = *handle;
-  const auto memory_now = memory(it);
-  if (!memory_now) return memory_now.error();
+  auto held_now = held(gpu);
+  if (!held_now) return held_now.error();
   NvmlState state;
-  state.memory = *memory_now;
-  if (Status status = add_processes(it, state.processes); !status) return status.error();
+  state.memory = held_now->memory;
+  state.processes = std::move(held_now->processes);
   if (const auto rates =
           library_.figure<Id::nvmlDeviceGetUtilizationRates, nvmlUtilization_t>(it)) {
     state.gpu_percent = rates->gpu;

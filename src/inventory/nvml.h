@@ -93,6 +93,13 @@ struct NvmlState {
   bool operator==(const NvmlState&) const = default;
 };
 
+// The part of it that decides what else fits, for whoever asks often.
+struct NvmlHeld {
+  NvmlMemory memory;
+  std::vector<NvmlProcess> processes;
+  bool operator==(const NvmlHeld&) const = default;
+};
+
 // One end of an NVLink: state of link `link` of a GPU.
 struct NvmlNvlink {
   unsigned link = 0;
@@ -164,6 +171,7 @@ class Nvml {
   // All of them; fails where one does.
   Result<std::vector<NvmlGpu>> gpus();
   virtual Result<NvmlState> state(unsigned gpu) = 0;
+  virtual Result<NvmlHeld> held(unsigned gpu) = 0;
   // What a probe of the GPU's health finds. A GPU that is lost is a reading, not an error.
   virtual Result<HealthReading> health(unsigned gpu) = 0;
   // Of processes that had the GPU in a sample period that ended after `after_us`.
@@ -205,6 +213,7 @@ class FakeNvml final : public Nvml {
   Result<unsigned> count() override;
   Result<NvmlGpu> gpu(unsigned gpu) override;
   Result<NvmlState> state(unsigned gpu) override;
+  Result<NvmlHeld> held(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
   Result<std::vector<NvmlUse>> use(unsigned gpu, std::uint64_t after_us) override;
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;

@@ -101,6 +101,12 @@ Result<NvmlState> FakeNvml::state(unsigned gpu) {
   return state_answers[gpu];
 }
 
+Result<NvmlHeld> FakeNvml::held(unsigned gpu) {
+  const auto now = state(gpu);
+  if (!now) return now.error();
+  return NvmlHeld{now->memory, now->processes};
+}
+
 Result<HealthReading> FakeNvml::health(unsigned gpu) {
   if (fault) return *fault;
   if (gpu >= gpu_answers.size()) return no_such_gpu(gpu);
