@@ -104,25 +104,15 @@ void ComputeGpu::set_gpu_terms(Nanoseconds now, const gate::GpuTerms& terms) {
   step(now);
 }
 
-// Processes of one lease are one tenant. What a process says it has used may begin anew (exec) or
-// jump: only its growth counts, and the arbiter lets that be no more than the clock's.
 gate::TenantReport ComputeGpu::report_of(Tenant& tenant, Nanoseconds now) {
-  gate::TenantReport sum;
+  tenant.united.begin(now);
   for (Process& process : tenant.processes) {
     const wire::Cell& cell = tenant.ledger.cell(process.slot, tenant.gpu);
     gate::TenantReport read;
     if (gate::read_report(cell.demand, cell.gate, read)) process.last = read;
-    const gate::TenantReport report = gate::bounded(process.last, now, options_);
-    const Nanoseconds busy = report.busy(now);
-    if (process.known)
-      tenant.busy +=
-          std::max<Nanoseconds>(0, std::min(busy - process.seen_busy, now - stepped_at_));
-    process.seen_busy = busy;
-    process.known = true;
-    gate::merge(sum, report, now);
+    tenant.united.add(process.seen, gate::bounded(process.last, now, options_));
   }
-  sum.busy_ns = tenant.busy;
-  return sum;
+  return tenant.united.end();
 }
 
 // Before the reports are read: a bump after this is a change that the waiter will see.

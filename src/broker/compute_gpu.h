@@ -13,6 +13,7 @@
 
 #include "gate/arbiter.h"
 #include "gate/audit.h"
+#include "gate/united.h"
 #include "wire/grant.h"
 #include "wire/ledger.h"
 
@@ -74,8 +75,7 @@ class ComputeGpu {
  private:
   struct Process {
     unsigned slot = 0;
-    bool known = false;  // its report was read before
-    Nanoseconds seen_busy = 0;
+    gate::UnitedReports::Process seen{};
     gate::TenantReport last{};  // the last that was read whole
   };
   struct Tenant {
@@ -84,7 +84,7 @@ class ComputeGpu {
     unsigned gpu = 0;
     std::uint32_t number_offset = 0;
     std::vector<Process> processes{};
-    Nanoseconds busy = 0;  // of all its processes, those that are gone included
+    gate::UnitedReports united{};
     std::uint32_t demand_seen = 0;
     double wakes_left = 0;
     bool published = false;

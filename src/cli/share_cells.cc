@@ -209,6 +209,28 @@ std::vector<std::string> slow_motion_cells() {
   return cells;
 }
 
+Nanoseconds used_by(const std::vector<std::int32_t>& pids, const simdriver::DeviceUse& before,
+                    const simdriver::DeviceUse& after) {
+  Nanoseconds used = 0;
+  for (const std::int32_t pid : pids)
+    if (after.of.contains(pid) && before.of.contains(pid))
+      used += after.of.at(pid) - before.of.at(pid);
+  return used;
+}
+
+Nanoseconds switching_among(const std::vector<std::int32_t>& pids,
+                            const simdriver::DeviceUse& before, const simdriver::DeviceUse& after) {
+  Nanoseconds cost = 0;
+  for (const auto& [pair, sum] : after.switching) {
+    if (std::ranges::find(pids, pair.first) == pids.end() ||
+        std::ranges::find(pids, pair.second) == pids.end())
+      continue;
+    const auto known = before.switching.find(pair);
+    cost += sum - (known != before.switching.end() ? known->second : 0);
+  }
+  return cost;
+}
+
 Result<replay::GateCell> cell_called(std::string_view name) {
   for (replay::GateCell& cell : replay::gate_matrix())
     if (cell.name == name) return std::move(cell);
@@ -261,14 +283,13 @@ Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const Ce
     return Error{Errc::kUnavailable, "cell " + cell.name + ": a tenant ended too early"};
   MeasuredCell measured{.name = cell.name, .targets = cell.shares, .shares = {}};
   const Nanoseconds wall = after->now - before->now;
+  Nanoseconds busy = after->busy - before->busy;
   for (const auto& pids : *processes) {
-    Nanoseconds used = 0;
-    for (const std::int32_t pid : pids)
-      if (after->of.contains(pid) && before->of.contains(pid))
-        used += after->of.at(pid) - before->of.at(pid);
-    measured.shares.push_back(percent_of(used, wall));
+    const Nanoseconds own_switches = switching_among(pids, *before, *after);
+    busy += own_switches;
+    measured.shares.push_back(percent_of(own_switches + used_by(pids, *before, *after), wall));
   }
-  measured.busy_percent = percent_of(after->busy - before->busy, wall);
+  measured.busy_percent = percent_of(busy, wall);
   measured.wake_p99_us = static_cast<double>(late) / 1e3;
   measured.valid = static_cast<double>(late) <= static_cast<double>(kLateHost) * where.slowness;
   judge(measured);

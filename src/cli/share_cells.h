@@ -44,6 +44,13 @@ Result<replay::GateCell> cell_called(std::string_view name);
 Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,
                                   const replay::GateCell& cell, Nanoseconds machine_time);
 
+// Of a tenant with these processes, between two readings: the time its kernels ran, and what
+// switches among its own processes cost, which is its own time too (as in the twin). Pure.
+Nanoseconds used_by(const std::vector<std::int32_t>& pids, const simdriver::DeviceUse& before,
+                    const simdriver::DeviceUse& after);
+Nanoseconds switching_among(const std::vector<std::int32_t>& pids,
+                            const simdriver::DeviceUse& before, const simdriver::DeviceUse& after);
+
 // From what the device said at begin and end. Pure.
 void judge(MeasuredCell& cell);
 

@@ -49,6 +49,17 @@ TEST(ShareCells, WhatIsNoMixIsRefused) {
     EXPECT_FALSE(parse_mix(text)) << text;
 }
 
+TEST(ShareCells, ATenantPaysForSwitchesAmongItsOwnProcessesAlone) {
+  simdriver::DeviceUse before, after;
+  before.of = {{11, 100}, {12, 200}};
+  after.of = {{11, 150}, {12, 280}, {13, 500}};
+  before.switching = {{{11, 12}, 7}};
+  after.switching = {{{11, 12}, 10}, {{12, 11}, 5}, {{12, 13}, 1000}, {{13, 11}, 1000}};
+  EXPECT_EQ(used_by({11, 12}, before, after), 130);
+  EXPECT_EQ(switching_among({11, 12}, before, after), 8);
+  EXPECT_EQ(switching_among({13}, before, after), 0);
+}
+
 TEST(ShareCells, ErrorsAreInPointsOfTheDevicesTime) {
   MeasuredCell cell;
   cell.targets = {30, 70};

@@ -83,7 +83,11 @@ void Engine::remove_context(Nanoseconds now, ContextId id) {
   for (std::uint32_t slot = 0; slot < streams_.size(); ++slot) {
     if (streams_[slot].alive && streams_[slot].context == id) release_stream(slot);
   }
-  --processes_[context->spec.process].contexts;
+  const std::uint64_t process = context->spec.process;
+  if (--processes_[process].contexts == 0)
+    std::erase_if(switching_between_, [process](const auto& entry) {
+      return entry.first.first == process || entry.first.second == process;
+    });
   context->alive = false;
   free_contexts_.push_back(id.slot);
   // Nothing is loaded now: the next switch is free.

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "common/result.h"
@@ -85,6 +86,10 @@ class Engine {
   std::uint64_t switches() const { return switches_; }
   // The last switch that cost time; contexts by slot (UINT32_MAX: the MPS clients or none).
   const Switch& last_switch() const { return last_switch_; }
+  // What switches cost, from one process to the other, of those that are still here.
+  const std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds>& switching_between() const {
+    return switching_between_;
+  }
   std::uint64_t preemptions() const { return preemptions_; }
 
   // Samples that a reader at `now` can see (period and lag of the spec), after `since`, oldest
@@ -186,6 +191,7 @@ class Engine {
   Nanoseconds switching_total_ = 0;
   std::uint64_t switches_ = 0;
   Switch last_switch_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> switching_between_;
   std::uint64_t preemptions_ = 0;
 };
 

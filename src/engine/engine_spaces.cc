@@ -277,7 +277,12 @@ void Engine::switch_to(std::uint32_t number, Nanoseconds cost) {
       if (context.counting && context.space == current_) stop_busy(context);
     }
   }
-  if (cost > 0) last_switch_ = {current_ - 1, number - 1, cost};  // space 0 is MPS: UINT32_MAX
+  if (cost > 0) {
+    last_switch_ = {current_ - 1, number - 1, cost};  // space 0 is MPS: UINT32_MAX
+    if (current_ != 0 && number != 0)
+      switching_between_[{contexts_[current_ - 1].spec.process,
+                          contexts_[number - 1].spec.process}] += cost;
+  }
   current_ = number;
   slice_end_ = kNever;
   if (cost > 0) {

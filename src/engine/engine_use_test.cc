@@ -59,6 +59,20 @@ TEST_F(Use, ProcessesShareTheDeviceAndSilentOnesAreNotListed) {
   }
 }
 
+TEST_F(Use, WhatSwitchesCostIsToldByThePairUntilOneOfThemIsGone) {
+  const ContextId other = engine.add_context(0, {.process = 8});
+  const StreamId theirs = engine.add_stream(other);
+  engine.submit(0, stream, timed_kernel(1 * kMs));
+  engine.submit(0, theirs, timed_kernel(1 * kMs));
+  engine.advance(100 * kMs);
+  ASSERT_EQ(engine.switches(), 1u);
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(engine.switching_between().at(Pair(7, 8)), engine.switching());
+  EXPECT_FALSE(engine.switching_between().contains(Pair(8, 7)));
+  engine.remove_context(100 * kMs, other);
+  EXPECT_TRUE(engine.switching_between().empty());
+}
+
 TEST_F(Use, MemoryUtilisationIsTheCopiesAlone) {
   engine.submit(0, stream, copy(CopyLane::kHostToDevice, 12ull * 40 * 1'000'000));  // 40 ms
   engine.submit(0, stream, timed_kernel(30 * kMs));

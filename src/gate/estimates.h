@@ -52,9 +52,11 @@ class Estimates {
     }
     return {};
   }
-  // One measured duration: moving averages of it (weight 1/5) and of its deviation (1/10).
+  // One measured duration: moving averages of it (weight 1/5) and of its deviation (1/10). A second
+  // one that is shorter replaces the first.
   void measured(std::uint64_t key, Nanoseconds duration_ns);
-  // The longest estimate lately: decays by 1/1000 a measurement.
+  // The longest estimate lately of kernels that were measured twice: that kernel's own, less 1/1000
+  // for each measurement of another.
   Nanoseconds longest() const { return static_cast<Nanoseconds>(longest_); }
 
  private:
@@ -75,6 +77,7 @@ class Estimates {
 
   Entry entries_[kEntries];
   double longest_ = 0;
+  std::uint64_t longest_key_ = 0;
 };
 
 }  // namespace aliquot::gate

@@ -5,6 +5,8 @@
 namespace aliquot::gate {
 namespace {
 
+constexpr Nanoseconds kMuchLonger = 20;
+
 template <typename T>
 T smaller(T a, T b) {
   return a < b ? a : b;
@@ -129,22 +131,40 @@ void TenantGate::completed(Nanoseconds at, std::uint32_t count, Nanoseconds esti
   in_flight_ = in_flight_ > count ? in_flight_ - count : 0;
   outstanding_ns_ = larger<Nanoseconds>(0, outstanding_ns_ - estimate_ns);
   since_ = at;
+  note_overlap(at, estimate_ns);
   if (in_flight_ > 0) return;
   outstanding_ns_ = 0;
   if (busy_since_ > 0) busy_ns_ += larger<Nanoseconds>(0, at - busy_since_);
   busy_since_ = 0;
 }
 
+bool TenantGate::wants_duration(Nanoseconds now, const Window& window, std::uint64_t key) const {
+  const Nanoseconds known = estimates_.of(key).duration_ns;
+  if (known == 0) return true;
+  if (now - last_measured_ < options_.measure_every) return false;
+  // The device interrupts long kernels for another process of the lease.
+  if (others_ > 0 && known > options_.slice) return false;
+  if (in_flight_ > 0) return true;
+  // The first event comes at once; what another context has begun, the device may do before. To a
+  // kernel that fills its window by itself the tail of the tenant before adds little.
+  const bool tail_counts = window.limited && now <= window.opened_at + options_.tail_before;
+  return others_ == 0 && (!tail_counts || known > kMuchLonger * options_.tail_before);
+}
+
 void TenantGate::measured(std::uint64_t key, Nanoseconds duration_ns) {
+  // completed() will count the estimate.
+  ended_ns_ += duration_ns - estimate(key);
   estimates_.measured(key, duration_ns);
-  durations_ns_ += duration_ns;
-  if (durations_ns_ < options_.overlap_after) return;
+}
+
+void TenantGate::note_overlap(Nanoseconds at, Nanoseconds estimate_ns) {
+  ended_ns_ += estimate_ns;
+  if (ended_ns_ < options_.overlap_after) return;
   const Nanoseconds busy =
-      busy_ns_ + (busy_since_ > 0 ? larger<Nanoseconds>(0, since_ - busy_since_) : 0);
-  const double ratio =
-      static_cast<double>(busy - busy_before_ns_) / static_cast<double>(durations_ns_);
+      busy_ns_ + (busy_since_ > 0 ? larger<Nanoseconds>(0, at - busy_since_) : 0);
+  const double ratio = static_cast<double>(busy - busy_before_ns_) / static_cast<double>(ended_ns_);
   overlap_ = 0.7 * overlap_ + 0.3 * smaller(1.0, larger(0.03, ratio));
-  durations_ns_ = 0;
+  ended_ns_ = 0;
   busy_before_ns_ = busy;
 }
 

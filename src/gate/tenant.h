@@ -29,8 +29,11 @@ struct TenantOptions {
   Nanoseconds ask_again = 50 * kMillisecond;          // at the gate: the broker is woken anew
   Nanoseconds first_lead = 80 * kMicrosecond;         // assumed before the first window
   Nanoseconds lead_counts = 5 * kMillisecond;         // a longer one was no readiness to launch
-  Nanoseconds overlap_after = 2 * kMillisecond;       // measured work between two looks at overlap
+  Nanoseconds overlap_after = 2 * kMillisecond;       // ended work between two looks at overlap
   Nanoseconds start_ahead = 2 * kMillisecond;         // an announced start is believed so far
+  Nanoseconds measure_every = 1 * kMillisecond;       // between durations of known kernels
+  Nanoseconds slice = 1 * kMillisecond;               // the hardware's are longer
+  Nanoseconds tail_before = 200 * kMicrosecond;       // of the tenant before, after a take-over
 };
 
 // For a host that takes so long to wake a thread, median: above 100 us four wakes of work are
@@ -63,6 +66,13 @@ class TenantGate {
     return known > 0 ? known : unmeasured;
   }
   bool knows(std::uint64_t key) const { return estimates_.of(key).duration_ns > 0; }
+
+  // Whether events around the next launch would tell how long the kernel takes: now and then, and
+  // not where the device may have others' work to do between them. A kernel that was never measured
+  // always: something is better than nothing.
+  bool wants_duration(Nanoseconds now, const Window& window, std::uint64_t key) const;
+  // The launch is being measured.
+  void measures(Nanoseconds now) { last_measured_ = now; }
 
   // Alone: may go without a look at the clock. False: use may_launch(), and let an event mark the
   // launch: completed() is then called once for it and all launches before it. Work that went
@@ -97,7 +107,8 @@ class TenantGate {
   // `count` launches whose estimates sum to `estimate_ns` are complete since `at`. The duration
   // that an event measured for them goes to measured().
   void completed(Nanoseconds at, std::uint32_t count, Nanoseconds estimate_ns);
-  // A kernel took so long, apart from time in which another context had the device.
+  // A kernel took so long, apart from time in which another context had the device. Before
+  // completed() of the same launch.
   void measured(std::uint64_t key, Nanoseconds duration_ns);
 
   // Threads at the closed gate, and threads inside a launch or the limiter.
@@ -131,6 +142,7 @@ class TenantGate {
   TenantReport report_with_promises(Nanoseconds now) const;
 
  private:
+  void note_overlap(Nanoseconds at, Nanoseconds estimate_ns);
   Nanoseconds limit(const Window& window) const;
   Verdict verdict(Nanoseconds now, const Window& window, Nanoseconds estimate_ns) const;
 
@@ -148,6 +160,7 @@ class TenantGate {
   Nanoseconds head_ns_ = 0;
   Nanoseconds since_ = 0;
   Nanoseconds last_launch_ = 0;
+  Nanoseconds last_measured_ = 0;
   std::uint32_t used_number_ = 0;  // the window whose free kernel was taken
   Nanoseconds tail_deviation_ns_ = 0;
   Nanoseconds lead_ns_;
@@ -155,7 +168,7 @@ class TenantGate {
   Nanoseconds busy_since_ = 0;
   // Streams overlap: time passes slower than durations add up.
   double overlap_ = 1.0;
-  Nanoseconds durations_ns_ = 0;  // measured since overlap_ was last taken
+  Nanoseconds ended_ns_ = 0;  // estimates of what has ended since overlap_ was last taken
   Nanoseconds busy_before_ns_ = 0;
 };
 

@@ -237,41 +237,6 @@ TEST(Estimates, SurviveMoreKernelsThanTheyHold) {
   EXPECT_EQ(estimates.of(200'000).duration_ns, 0);
 }
 
-TEST(Reports, OfTwoProcessesAreOneTenants) {
-  TenantReport tenant;
-  merge(tenant,
-        {.busy_ns = 5 * kMs,
-         .busy_since = 90 * kMs,
-         .last_launch = 95 * kMs,
-         .since = 92 * kMs,
-         .in_flight = 2,
-         .inside = 1,
-         .outstanding_ns = 400 * kUs,
-         .head_ns = 200 * kUs,
-         .longest_ns = 1 * kMs,
-         .lead_ns = 90 * kUs},
-        100 * kMs);
-  merge(tenant,
-        {.busy_ns = 3 * kMs,
-         .last_launch = 80 * kMs,
-         .since = 99 * kMs,
-         .waiting = 1,
-         .longest_ns = 2 * kMs,
-         .lead_ns = 70 * kUs},
-        100 * kMs);
-  const TenantReport both{.busy_ns = 18 * kMs,
-                          .last_launch = 95 * kMs,
-                          .since = 92 * kMs,
-                          .in_flight = 2,
-                          .waiting = 1,
-                          .inside = 1,
-                          .outstanding_ns = 400 * kUs,
-                          .head_ns = 200 * kUs,
-                          .longest_ns = 2 * kMs,
-                          .lead_ns = 70 * kUs};
-  EXPECT_EQ(tenant, both);
-}
-
 TEST(Words, CarryAWindowExactly) {
   const Window window{.open = true,
                       .limited = true,
@@ -322,6 +287,42 @@ TEST(Words, BoundWhatDoesNotFit) {
   EXPECT_EQ(read.waiting, (1u << 20) - 1);
   EXPECT_EQ(read.head_ns, 0);
   EXPECT_EQ(read.longest_ns, 2'097'151 * kUs);
+}
+
+TEST_F(Tenant, MeasuresAKnownKernelOnceAMillisecond) {
+  EXPECT_TRUE(gate->wants_duration(0, alone(), kernel));
+  gate->measured(kernel, 50 * kUs);
+  EXPECT_TRUE(gate->wants_duration(10 * kMs, alone(), kernel));
+  gate->measures(10 * kMs);
+  EXPECT_FALSE(gate->wants_duration(10 * kMs + 999 * kUs, alone(), kernel));
+  EXPECT_TRUE(gate->wants_duration(11 * kMs, alone(), kernel));
+}
+
+TEST_F(Tenant, DoesNotMeasureWhatBeginsBehindTheTenantBefore) {
+  gate->measured(kernel, 50 * kUs);
+  Window window = until(20 * kMs);
+  window.opened_at = 10 * kMs;
+  EXPECT_FALSE(gate->wants_duration(10 * kMs + 200 * kUs, window, kernel));
+  EXPECT_TRUE(gate->wants_duration(10 * kMs + 201 * kUs, window, kernel));
+  gate->launched(10 * kMs, window, kernel, 50 * kUs);  // behind own work nothing comes between
+  EXPECT_TRUE(gate->wants_duration(10 * kMs + 1, window, kernel));
+}
+
+TEST_F(Tenant, MeasuresKernelsThatFillTheirWindowsWhereverTheyBegin) {
+  gate->measured(kernel, 100 * kMs);  // the first time behind somebody else's
+  Window window = until(80 * kMs);
+  window.opened_at = 10 * kMs;
+  EXPECT_TRUE(gate->wants_duration(10 * kMs, window, kernel));
+}
+
+TEST_F(Tenant, DoesNotMeasureWhatBeginsInAnotherProcessesSlice) {
+  gate->set_others(3, 1 * kMs);
+  EXPECT_TRUE(
+      gate->wants_duration(5 * kMs, alone(), kernel));  // never measured: better than nothing
+  gate->measured(kernel, 5 * kUs);
+  EXPECT_FALSE(gate->wants_duration(5 * kMs, alone(), kernel));
+  gate->launched(5 * kMs, alone(), kernel, 5 * kUs);
+  EXPECT_TRUE(gate->wants_duration(5 * kMs, alone(), kernel));
 }
 
 }  // namespace

@@ -18,30 +18,6 @@ Nanoseconds nanos(std::uint64_t micros) { return static_cast<Nanoseconds>(micros
 
 }  // namespace
 
-void merge(TenantReport& into, const TenantReport& other, Nanoseconds now) {
-  const auto larger = [](Nanoseconds& a, Nanoseconds b) { a = a > b ? a : b; };
-  into.busy_ns = into.busy(now) + other.busy(now);
-  into.busy_since = 0;
-  larger(into.last_launch, other.last_launch);
-  // The head is the older one of those in flight; without any, `since` is the last completion.
-  if (other.in_flight > 0 && (into.in_flight == 0 || other.since < into.since)) {
-    into.since = other.since;
-    into.head_ns = other.head_ns;
-  } else if (into.in_flight == 0) {
-    larger(into.since, other.since);
-  }
-  // The quickest to get going counts: it is the first to launch.
-  if (other.lead_ns > 0 && (into.lead_ns == 0 || other.lead_ns < into.lead_ns)) {
-    into.lead_ns = other.lead_ns;
-  }
-  into.in_flight += other.in_flight;
-  into.waiting += other.waiting;
-  into.inside += other.inside;
-  into.outstanding_ns += other.outstanding_ns;
-  larger(into.tail_deviation_ns, other.tail_deviation_ns);
-  larger(into.longest_ns, other.longest_ns);
-}
-
 void store_words(const TenantReport& report, std::uint64_t (&words)[kReportWords]) {
   words[0] = static_cast<std::uint64_t>(report.busy_ns);
   words[1] = static_cast<std::uint64_t>(report.busy_since);

@@ -79,10 +79,6 @@ struct TenantReport {
   }
 };
 
-// Several processes of one lease are one tenant: `into` takes up what `other` says at `now`. Both
-// then count as up to `now`; start from a default report.
-void merge(TenantReport& into, const TenantReport& other, Nanoseconds now);
-
 inline constexpr unsigned kReportWords = 7;
 
 void store_words(const TenantReport& report, std::uint64_t (&words)[kReportWords]);

@@ -14,9 +14,6 @@ constexpr Nanoseconds kBroken = 3 * kSecond;
 // Beside a competitor an event for so much work; less would cost more than it tells.
 constexpr Nanoseconds kMarkEvery = 50 * kMicrosecond;
 constexpr unsigned kMostDecisions = 8;  // a peer that changes the word for ever holds nobody up
-constexpr Nanoseconds kMeasureEvery = 1 * kMillisecond;
-// After a take-over the work of the tenant before may run still: durations tell of both.
-constexpr Nanoseconds kOverlap = 200 * kMicrosecond;
 
 std::uint32_t low_half(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
 
@@ -117,14 +114,6 @@ void wait_in_limiter(GateState& state, Nanoseconds wait_ns) {
   state.tenant.leave_launch();
 }
 
-bool wants_duration(const GateState& state, const Work& work, const gate::Window& window,
-                    Nanoseconds now) {
-  if (!state.tenant.knows(work.key)) return true;
-  if (now - state.last_measured < state.scaled(kMeasureEvery)) return false;
-  const bool takes_over = window.limited && state.tenant.in_flight() == 0;
-  return !takes_over || now > window.opened_at + state.scaled(kOverlap);
-}
-
 // A free event, or a new one where the driver may be asked for it. Gives the lock up meanwhile.
 CUevent event_for(GateState& state, std::uint64_t context) {
   if (CUevent event = state.events.take(context)) return event;
@@ -209,9 +198,9 @@ void Passage::mark_begin() {
   if (real::cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return;
   context_ = number_of(context);
   end_ = event_for(state, context_);
-  if (end_ == nullptr || !wants_duration(state, work_, window_, now)) return;
+  if (end_ == nullptr || !state.tenant.wants_duration(now, window_, work_.key)) return;
   start_ = event_for(state, context_);
-  if (start_ != nullptr) state.last_measured = now;
+  if (start_ != nullptr) state.tenant.measures(now);
 }
 
 void Passage::end(CUresult result) {

@@ -120,8 +120,8 @@ static bool look_at(GateState& state, const Mark& mark) {
   const Mark taken = state.marks.take(mark.id);
   if (taken.id == 0) return false;
   const Nanoseconds ended = ended_at(taken, state.tenant.report().since, monotonic_now());
-  state.tenant.completed(ended, taken.count, taken.estimate_ns);
   if (took > 0) state.tenant.measured(taken.key, took);
+  state.tenant.completed(ended, taken.count, taken.estimate_ns);
   state.events.give(taken.context, taken.start);
   state.events.give(taken.context, taken.end);
   return true;

@@ -24,7 +24,6 @@ struct GateState : QuickGate {
   FreeEvents events;
   std::uint32_t unmarked = 0;  // launches since the last mark, beside a competitor
   Nanoseconds unmarked_estimate_ns = 0;
-  Nanoseconds last_measured = 0;
   bool has_peers = false;  // other processes of the lease use this gate
   bool drained_told = false;
   bool silence_told = false;

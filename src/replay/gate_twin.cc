@@ -22,12 +22,15 @@ GateTwin::GateTwin(const TwinOptions& options, std::vector<TwinTenant> tenants)
   for (TwinTenant& spec : tenants) {
     const std::size_t index = tenants_.size();
     Tenant tenant;
-    tenant.gate = gate::TenantGate(options.tenant);
-    tenant.gate.set_online(spec.terms.share_class == gate::ShareClass::kOnline);
+    tenant.seen.resize(static_cast<std::size_t>(spec.processes));
+    tenant.gates.assign(static_cast<std::size_t>(spec.processes), gate::TenantGate(options.tenant));
+    for (gate::TenantGate& gate : tenant.gates)
+      gate.set_online(spec.terms.share_class == gate::ShareClass::kOnline);
     for (int i = 0; i < spec.processes * spec.threads; ++i) {
       tenant.threads.push_back(threads_.size());
       Thread thread;
       thread.tenant = index;
+      thread.process = static_cast<std::size_t>(i / spec.threads);
       threads_.push_back(std::move(thread));
     }
     push(spec.arrives, What::kJoin, index);
@@ -96,7 +99,7 @@ void GateTwin::device_event() {
 void GateTwin::take_notices() {
   for (const engine::Notice& notice : engine_.take_notices()) {
     if (notice.what == engine::Notice::What::kStarted) {
-      tenants_[threads_[thread_of_stream_[notice.stream.slot]].tenant].gate.began(notice.time);
+      gate_of(threads_[thread_of_stream_[notice.stream.slot]]).began(notice.time);
     } else {
       completed(notice);
     }
@@ -191,6 +194,7 @@ void GateTwin::note_demand() {
 
 void GateTwin::join(std::size_t index) {
   Tenant& tenant = tenants_[index];
+  decide();  // as ComputeGpu: each change begins with a step
   tenant.present = true;
   tenant.slot = arbiter_.add(now_, tenant.spec.terms);
   tenant_of_slot_.resize(std::max(tenant_of_slot_.size(), tenant.slot + 1));
@@ -219,6 +223,7 @@ void GateTwin::join(std::size_t index) {
 
 void GateTwin::leave(std::size_t index) {
   Tenant& tenant = tenants_[index];
+  decide();
   tenant.past_busy = device_time(tenant);
   tenant.own_switches = 0;
   for (const engine::ContextId context : tenant.contexts) engine_.remove_context(now_, context);
@@ -234,6 +239,7 @@ void GateTwin::leave(std::size_t index) {
 }
 
 void GateTwin::resize(std::size_t index) {
+  decide();
   arbiter_.set_terms(now_, tenants_[index].slot, tenants_[index].spec.resized);
   notify();
 }
@@ -255,8 +261,11 @@ void GateTwin::arm(Nanoseconds time) {
   push(at, What::kBroker, 0, ++broker_generation_);
 }
 
-gate::TenantReport GateTwin::report_of(const Tenant& tenant) {
-  gate::TenantReport report = tenant.gate.report();
+gate::TenantReport GateTwin::report_of(Tenant& tenant) {
+  tenant.united.begin(now_);
+  for (std::size_t i = 0; i < tenant.gates.size(); ++i)
+    tenant.united.add(tenant.seen[i], tenant.gates[i].report());
+  gate::TenantReport report = tenant.united.end();
   switch (tenant.spec.cheat) {
     case Cheat::kReportsLess: {
       const double busy = static_cast<double>(report.busy(now_)) * tenant.spec.report_factor;
@@ -283,11 +292,11 @@ gate::TenantReport GateTwin::report_of(const Tenant& tenant) {
   return report;
 }
 
-void GateTwin::broker_step() {
+void GateTwin::decide() {
   ++broker_steps_;
   broker_at_ = engine::kNever;
   reports_.assign(arbiter_.slots(), {});
-  for (const Tenant& tenant : tenants_) {
+  for (Tenant& tenant : tenants_) {
     if (tenant.present) reports_[tenant.slot] = report_of(tenant);
   }
   const Nanoseconds next = arbiter_.step(now_, reports_);
@@ -296,6 +305,10 @@ void GateTwin::broker_step() {
   }
   if (options_.audited) note_allowances();
   arm(next);
+}
+
+void GateTwin::broker_step() {
+  decide();
   if (observer_ != nullptr) observer_(observer_context_, *this, now_);
 }
 
@@ -334,10 +347,10 @@ void GateTwin::apply_window(std::size_t index) {
   if (!tenant.window.open) return;
   for (const std::size_t id : tenant.threads) {
     if (threads_[id].state == State::kAtGate) {
-      tenant.gate.leave_gate();
+      gate_of(threads_[id]).leave_gate();
       wake(id, host_wake());
     } else if (threads_[id].state == State::kInLimiter) {
-      tenant.gate.leave_launch();
+      gate_of(threads_[id]).leave_launch();
       wake(id, options_.host.sync_wake);
     }
   }

@@ -15,6 +15,7 @@
 #include "gate/arbiter.h"
 #include "gate/audit.h"
 #include "gate/tenant.h"
+#include "gate/united.h"
 #include "replay/gate_twin_spec.h"
 
 namespace aliquot::replay {
@@ -30,6 +31,8 @@ class GateTwin {
   double share(std::size_t tenant) const {
     return share(tenant, options_.warmup, options_.duration);
   }
+  // What the device has spent on switches among the tenant's own processes.
+  Nanoseconds own_switches(std::size_t tenant) const { return tenants_[tenant].own_switches; }
   // Device milliseconds by 10 ms sample.
   const std::vector<double>& samples(std::size_t tenant) const { return tenants_[tenant].samples; }
   double busy_percent() const;
@@ -77,9 +80,12 @@ class GateTwin {
     Nanoseconds duration = 0;
     Nanoseconds estimate = 0;
     std::uint64_t key = 0;
+    bool measured = false;         // by events around it
+    Nanoseconds first_event = -1;  // of them: when the work before it in the stream had ended
   };
   struct Thread {
     std::size_t tenant = 0;
+    std::size_t process = 0;  // of the tenant
     engine::StreamId stream;
     State state = State::kOff;
     std::uint64_t generation = 0;  // of the pending event
@@ -94,7 +100,10 @@ class GateTwin {
     TwinTenant spec;
     std::size_t slot = 0;
     bool present = false;
-    gate::TenantGate gate;
+    std::vector<gate::TenantGate> gates;  // one a process, as in programs
+    std::vector<gate::UnitedReports::Process> seen;
+    gate::UnitedReports united;
+    std::uint32_t free_kernel_of = 0;  // the window whose one kernel some process has had
     gate::Window window;
     std::vector<std::size_t> threads;
     std::vector<engine::ContextId> contexts;
@@ -147,7 +156,8 @@ class GateTwin {
   void notify();
   void arm(Nanoseconds time);
   void broker_step();
-  gate::TenantReport report_of(const Tenant& tenant);
+  void decide();
+  gate::TenantReport report_of(Tenant& tenant);
   void apply_window(std::size_t tenant);
   void note_allowances();
   void audit();
@@ -157,13 +167,17 @@ class GateTwin {
   void wake(std::size_t thread, Nanoseconds after);
   void resume(std::size_t thread);
   void attempt(std::size_t thread);
-  gate::TenantGate::Verdict verdict(Tenant& tenant, Nanoseconds estimate);
+  gate::TenantGate& gate_of(const Thread& thread) {
+    return tenants_[thread.tenant].gates[thread.process];
+  }
+  void read_others(Tenant& tenant, std::size_t process);
+  gate::TenantGate::Verdict verdict(const Thread& thread, Nanoseconds estimate);
   void wait_at_gate(std::size_t thread);
   void submit(std::size_t thread);
   bool begin_burst(std::size_t thread);
   void request_arrived(std::size_t tenant);
   void completed(const engine::Notice& notice);
-  void check_drained(std::size_t tenant, bool silent);
+  void check_drained(std::size_t thread, bool silent);
   Nanoseconds noisy(Nanoseconds duration);
 
   TwinOptions options_;

@@ -52,7 +52,7 @@ void GateTwin::resume(std::size_t id) {
     return;
   }
   if (thread.state == State::kSubmitting) submit(id);
-  if (thread.state == State::kInLimiter) tenant.gate.leave_launch();
+  if (thread.state == State::kInLimiter) gate_of(thread).leave_launch();
   thread.state = State::kRunning;
   const TwinTenant& spec = tenant.spec;
   const auto full = static_cast<std::size_t>(
@@ -109,12 +109,32 @@ void GateTwin::request_arrived(std::size_t index) {
   if (thread.state == State::kIdle) wake(tenant.threads[0], 0);
 }
 
-gate::TenantGate::Verdict GateTwin::verdict(Tenant& tenant, Nanoseconds estimate) {
+// What the other processes of the lease have told in the ledger.
+void GateTwin::read_others(Tenant& tenant, std::size_t process) {
+  std::uint32_t in_flight = 0;
+  Nanoseconds left = 0;
+  for (std::size_t i = 0; i < tenant.gates.size(); ++i) {
+    if (i == process) continue;
+    const gate::TenantReport report = tenant.gates[i].report_with_promises(now_);
+    in_flight += report.in_flight;
+    left += report.work_left(now_);
+  }
+  tenant.gates[process].set_others(in_flight, left);
+  if (tenant.free_kernel_of == tenant.window.number)
+    tenant.gates[process].free_kernel_taken(tenant.window.number);
+}
+
+gate::TenantGate::Verdict GateTwin::verdict(const Thread& thread, Nanoseconds estimate) {
+  Tenant& tenant = tenants_[thread.tenant];
   using Answer = gate::TenantGate::Answer;
   if (!options_.gated || tenant.spec.cheat == Cheat::kIgnoresGate) return {Answer::kGo, 0};
   if (tenant.spec.cheat == Cheat::kPhantomDemand) return {Answer::kGate, 0};
   if (tenant.spec.cheat == Cheat::kHidesQueue && tenant.window.open) return {Answer::kGo, 0};
-  return tenant.gate.may_launch(now_, tenant.window, estimate);
+  read_others(tenant, thread.process);
+  const auto said = gate_of(thread).may_launch(now_, tenant.window, estimate);
+  if (said.answer == Answer::kGo && tenant.window.limited)
+    tenant.free_kernel_of = tenant.window.number;
+  return said;
 }
 
 void GateTwin::attempt(std::size_t id) {
@@ -126,8 +146,8 @@ void GateTwin::attempt(std::size_t id) {
   }
   draw(thread);
   const int nodes = tenant.spec.graph_nodes;
-  thread.next.estimate = tenant.gate.estimate(thread.next.key) * nodes;
-  const gate::TenantGate::Verdict said = verdict(tenant, thread.next.estimate);
+  thread.next.estimate = gate_of(thread).estimate(thread.next.key) * nodes;
+  const gate::TenantGate::Verdict said = verdict(thread, thread.next.estimate);
   Nanoseconds after = 0;
   switch (said.answer) {
     case gate::TenantGate::Answer::kGate:
@@ -151,16 +171,17 @@ void GateTwin::attempt(std::size_t id) {
       }
       break;
   }
-  tenant.gate.enter_launch();
+  gate_of(thread).enter_launch();
   push(now_ + after, What::kThread, id, ++thread.generation);
 }
 
 void GateTwin::wait_at_gate(std::size_t id) {
   Tenant& tenant = tenants_[threads_[id].tenant];
+  gate::TenantGate& gate = gate_of(threads_[id]);
   threads_[id].state = State::kAtGate;
-  tenant.gate.wait_at_gate();
+  gate.wait_at_gate();
   if (tenant.waiting_since < 0) tenant.waiting_since = now_;
-  if (tenant.gate.report().waiting == 1) notify();
+  if (gate.report().waiting == 1) notify();
   // A wait is bounded: whatever message is lost, the broker hears of it again.
   push(now_ + options_.tenant.ask_again, What::kThread, id, ++threads_[id].generation);
 }
@@ -168,17 +189,20 @@ void GateTwin::wait_at_gate(std::size_t id) {
 void GateTwin::submit(std::size_t id) {
   Thread& thread = threads_[id];
   Tenant& tenant = tenants_[thread.tenant];
-  tenant.gate.leave_launch();
+  gate::TenantGate& gate = gate_of(thread);
+  gate.leave_launch();
   const TwinTenant& spec = tenant.spec;
   const std::uint32_t all = options_.gpu.multiprocessors;
   const std::uint32_t sms =
       spec.width_eighths >= 8 ? 0 : all * static_cast<std::uint32_t>(spec.width_eighths) / 8;
   engine::Work work = engine::timed_kernel(thread.next.duration * spec.graph_nodes, sms);
   work.notify_end = true;
-  work.notify_start = tenant.gate.in_flight() == 0;
+  work.notify_start = gate.report().in_flight == 0;
+  thread.next.measured = gate.wants_duration(now_, tenant.window, thread.next.key);
+  if (thread.next.measured) gate.measures(now_);
+  thread.next.first_event = thread.in_flight.empty() ? now_ : -1;
   thread.in_flight.push_back(thread.next);
-  const bool news =
-      tenant.gate.launched(now_, tenant.window, thread.next.key, thread.next.estimate);
+  const bool news = gate.launched(now_, tenant.window, thread.next.key, thread.next.estimate);
   ++tenant.launches;
   thread.next.duration = 0;
   if (thread.burst_left > 0) --thread.burst_left;
@@ -196,11 +220,13 @@ void GateTwin::completed(const engine::Notice& notice) {
   const std::size_t id = thread_of_stream_[notice.stream.slot];
   Thread& thread = threads_[id];
   Tenant& tenant = tenants_[thread.tenant];
+  const TwinTenant& spec = tenant.spec;
+  gate::TenantGate& gate = gate_of(thread);
   const Launch done = thread.in_flight.front();
   thread.in_flight.pop_front();
-  tenant.gate.completed(now_, 1, done.estimate);
-  tenant.gate.measured(done.key, noisy(done.duration));
-  const TwinTenant& spec = tenant.spec;
+  if (!thread.in_flight.empty()) thread.in_flight.front().first_event = now_;
+  if (done.measured) gate.measured(done.key, noisy(now_ - done.first_event) / spec.graph_nodes);
+  gate.completed(now_, 1, done.estimate);
   if (thread.state == State::kFull) {
     const std::size_t left = thread.in_flight.size();
     const bool go_on = spec.behaviour == Behaviour::kSaturating
@@ -208,22 +234,23 @@ void GateTwin::completed(const engine::Notice& notice) {
                            : (thread.burst_left == 0 ? left == 0 : left < kDriverQueue * 9 / 10);
     if (go_on) wake(id, options_.host.sync_wake);
   }
-  if (tenant.gate.in_flight() > 0) return;
+  if (gate.report().in_flight > 0) return;
   for (const std::size_t other : tenant.threads) {
-    if (threads_[other].state != State::kInLimiter) continue;
-    tenant.gate.leave_launch();
+    if (threads_[other].state != State::kInLimiter || &gate_of(threads_[other]) != &gate) continue;
+    gate.leave_launch();
     wake(other, options_.host.sync_wake);
   }
   if (!options_.gated) return;
   if (!tenant.window.limited && spec.terms.share_class != gate::ShareClass::kOnline) return;
-  push(now_ + options_.host.drain_seen, What::kDrained, thread.tenant);
-  push(now_ + options_.tenant.silence, What::kSilent, thread.tenant);
+  push(now_ + options_.host.drain_seen, What::kDrained, id);
+  push(now_ + options_.tenant.silence, What::kSilent, id);
 }
 
-void GateTwin::check_drained(std::size_t index, bool silent) {
-  const Tenant& tenant = tenants_[index];
+void GateTwin::check_drained(std::size_t id, bool silent) {
+  const Tenant& tenant = tenants_[threads_[id].tenant];
   if (!tenant.present) return;
-  const bool news = silent ? tenant.gate.silent(now_) : tenant.gate.drained(now_, tenant.window);
+  const gate::TenantGate& gate = gate_of(threads_[id]);
+  const bool news = silent ? gate.silent(now_) : gate.drained(now_, tenant.window);
   if (news) notify();
 }
 

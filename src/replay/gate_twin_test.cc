@@ -161,13 +161,15 @@ TEST(GateTwin, PrioRatioHoldsUnderPolicy1AsInTheWorkedExample) {
   EXPECT_NEAR(twin.share(2), 10, 1.0);
 }
 
+// But for the few milliseconds that a tenant keeps in flight, so that another policy may begin.
 TEST(GateTwin, ANativeGpuIsAsWithoutTheGate) {
   const std::vector<TwinTenant> tenants = {saturating(0, 500 * kUs), saturating(0, 50 * kUs)};
   const GateTwin native = ran(with(gate::Policy::kNative), tenants);
   TwinOptions options;
   options.gated = false;
   const GateTwin bare = ran(options, tenants);
-  for (const std::size_t i : {0u, 1u}) EXPECT_NEAR(native.share(i), bare.share(i), 1.0);
+  for (const std::size_t i : {0u, 1u}) EXPECT_NEAR(native.share(i), bare.share(i), 4.0);
+  EXPECT_GE(native.busy_percent(), bare.busy_percent() - 0.1);
 }
 
 // Against the hardware's own slices: a little less together, but each its share.
@@ -254,12 +256,17 @@ TEST(GateTwin, AnOnlineBurstWaitsForOneOfflineKernelOrTwoSlices) {
       TwinTenant online = requests(0, rate, 20, 100 * kUs);
       online.terms.share_class = gate::ShareClass::kOnline;
       TwinOptions options;
-      options.duration = 31 * kSecond;
+      options.duration = 61 * kSecond;
       options.terms.release = c.release;
-      const GateTwin alone = ran(options, {online});
-      const GateTwin twin = ran(options, {online, saturating(50, c.offline_kernel)});
-      const Nanoseconds over =
-          percentile(twin.latencies(0), 0.99) - percentile(alone.latencies(0), 0.99);
+      // Alone too the 99th percentile is the host's wakes: of three seeds together.
+      std::vector<Nanoseconds> alone, beside;
+      for (options.seed = 1; options.seed <= 3; ++options.seed) {
+        const GateTwin by_itself = ran(options, {online});
+        const GateTwin twin = ran(options, {online, saturating(50, c.offline_kernel)});
+        alone.insert(alone.end(), by_itself.latencies(0).begin(), by_itself.latencies(0).end());
+        beside.insert(beside.end(), twin.latencies(0).begin(), twin.latencies(0).end());
+      }
+      const Nanoseconds over = percentile(beside, 0.99) - percentile(alone, 0.99);
       const Nanoseconds slices = 2 * (2 * kMs + 100 * kUs);
       EXPECT_LE(over, std::min(c.offline_kernel, slices) + 1 * kMs)
           << rate << "/s beside " << c.offline_kernel << " ns, release " << c.release;
@@ -276,6 +283,20 @@ TEST(GateTwin, AutomaticReleaseLeavesOfflineNineTenthsOfTheRest) {
     options.terms.release_auto = true;
     const GateTwin twin = ran(options, {online, saturating(50, kernel)});
     EXPECT_GE(twin.share(1), 0.9 * (100 - twin.share(0)));
+  }
+}
+
+// A duration that counts the other process's slice makes the limiter hold back, the queue run dry,
+// and the device switch at every run of a few kernels: 7 % of it where 2 % are needed.
+TEST(GateTwin, TwoProcessesOfATenantDoNotTakeTheOthersSlicesForTheirKernels) {
+  std::vector<TwinTenant> tenants(2, saturating(50, 5 * kUs, 32));
+  for (TwinTenant& tenant : tenants) tenant.processes = 2;
+  TwinOptions options;
+  options.duration = 3 * kSecond;
+  const GateTwin twin = ran(options, tenants);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(twin.share(i), 50, 1);
+    EXPECT_LE(twin.own_switches(i), options.duration * 3 / 100);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "common/clock.h"
 #include "common/result.h"
@@ -15,6 +16,8 @@ struct DeviceUse {
   Nanoseconds now = 0;
   Nanoseconds busy = 0;                    // a kernel ran
   std::map<std::int32_t, Nanoseconds> of;  // by process, of the contexts that it has now
+  // No kernel ran while the device switched from one process to the other.
+  std::map<std::pair<std::int32_t, std::int32_t>, Nanoseconds> switching;
 };
 
 Result<DeviceUse> device_use(const RunningMachine& machine, unsigned gpu);

@@ -20,6 +20,7 @@ enum class TelemetryOp : std::uint32_t {
   kFault = 0x0504,      // FaultRequest: `aliquot sim fault`
   kMig = 0x0505,        // TelemetryRequest -> MigReply, then count MigPart
   kMigChange = 0x0506,  // MigChange -> MigChanged
+  kSwitches = 0x0507,   // TelemetryRequest -> SwitchesReply, then count SwitchTelemetry
 };
 
 struct TelemetryRequest {
@@ -64,6 +65,20 @@ struct ProcessTelemetry {
   ProcessUse use;
   std::uint64_t used_bytes;
   std::int64_t busy_ns;  // of contexts that it still has: a kernel of theirs ran
+};
+
+struct SwitchesReply {
+  std::uint32_t count;  // at most kMostSwitchesTold
+  std::uint32_t reserved;
+};
+
+inline constexpr std::uint32_t kMostSwitchesTold = 1024;
+
+// What the switches from one process to another have cost, of processes that have contexts.
+struct SwitchTelemetry {
+  std::int32_t from_pid;
+  std::int32_t to_pid;
+  std::int64_t cost_ns;
 };
 
 enum class SampleKind : std::uint32_t { kGpu, kMemory, kProcesses };

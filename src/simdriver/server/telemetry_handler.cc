@@ -117,6 +117,23 @@ std::int32_t gpu_now(Call& call) {
   return answer_list(call, figures, processes);
 }
 
+std::int32_t switches(Call& call) {
+  TelemetryRequest request{};
+  if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
+  const Device* gpu = call.machine.device(request.gpu);
+  if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  call.machine.catch_up(call.machine.now());
+  std::vector<SwitchTelemetry> all;
+  const auto& sessions = call.machine.sessions();
+  for (const auto& [pair, cost] : gpu->timeline.engine().switching_between()) {
+    const auto from = sessions.find(pair.first);
+    const auto to = sessions.find(pair.second);
+    if (from == sessions.end() || to == sessions.end() || all.size() == kMostSwitchesTold) continue;
+    all.push_back({from->second->pid, to->second->pid, cost});
+  }
+  return answer_list(call, SwitchesReply{static_cast<std::uint32_t>(all.size()), 0}, all);
+}
+
 std::int32_t samples(Call& call) {
   SamplesRequest request{};
   if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
@@ -280,6 +297,8 @@ std::int32_t handle_telemetry(Call& call) {
       return mig(call);
     case TelemetryOp::kMigChange:
       return change_mig(call);
+    case TelemetryOp::kSwitches:
+      return switches(call);
   }
   return NVML_ERROR_INVALID_ARGUMENT;
 }

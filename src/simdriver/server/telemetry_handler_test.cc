@@ -72,6 +72,12 @@ TEST_F(TelemetryHandler, ConnectionsOfOneProcessAreOneProcess) {
   EXPECT_EQ(reply_at<ProcessTelemetry>(sizeof(GpuTelemetry)).used_bytes, 4u << 20);
 }
 
+TEST_F(TelemetryHandler, WithoutSwitchesNoneIsTold) {
+  ASSERT_EQ(ask(TelemetryOp::kSwitches, TelemetryRequest{0}), NVML_SUCCESS);
+  EXPECT_EQ(reply_at<SwitchesReply>().count, 0u);
+  EXPECT_EQ(ask(TelemetryOp::kSwitches, TelemetryRequest{99}), NVML_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_F(TelemetryHandler, TimeCountsFromTheMachinesStart) {
   clock_.advance(5 * kSecond);
   ASSERT_EQ(ask(TelemetryOp::kGpu, TelemetryRequest{0}), NVML_SUCCESS);
