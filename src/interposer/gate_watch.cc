@@ -3,8 +3,8 @@
 // should have ended, or, where nothing is in flight, until it is kicked.
 //
 // The thread takes no signal, asks the driver only about events, and is out of the driver before
-// the program's exit goes on. pthread_create is found at run time: this library may be loaded where
-// there are no threads, a loaded driver has brought them along.
+// the program's exit goes on. pthread_create is found at run time: what the program has is called
+// (a sanitizer's, say); where it has no threads, a loaded driver has brought them along.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -149,13 +149,17 @@ void* watch(void* argument) {
   return nullptr;
 }
 
+void* thread_call(const char* name) {
+  void* const found = libc_dlsym()(nullptr, name);
+  return found != nullptr ? found : libc_dlsym()(handle_of(Library::kCuda), name);
+}
+
 bool start(GateState& state) {
   using Thread = unsigned long;
   using Create = int (*)(Thread*, const void*, void* (*)(void*), void*);
   using Detach = int (*)(Thread);
-  void* driver = handle_of(Library::kCuda);
-  const auto create = reinterpret_cast<Create>(libc_dlsym()(driver, "pthread_create"));
-  const auto detach = reinterpret_cast<Detach>(libc_dlsym()(driver, "pthread_detach"));
+  const auto create = reinterpret_cast<Create>(thread_call("pthread_create"));
+  const auto detach = reinterpret_cast<Detach>(thread_call("pthread_detach"));
   if (create == nullptr || detach == nullptr) return false;
   static constinit std::atomic<bool> exit_noted{false};
   if (!exit_noted.exchange(true) && atexit(stop_watches) != 0) return false;

@@ -102,6 +102,7 @@ Work work_of(driver_abi::Cuda row, Arguments... arguments) {
       .assumed_ns = 10 * kMicrosecond + static_cast<Nanoseconds>(bytes >> 3),
       .stream = stream_among(arguments...)};
 }
+// NOLINTBEGIN(readability-function-size): the driver's own parameters.
 inline Work work_of(driver_abi::Cuda, CUfunction function, unsigned grid_x, unsigned grid_y,
                     unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned,
                     CUstream stream, void**) {
@@ -112,6 +113,7 @@ inline Work work_of(driver_abi::Cuda, CUfunction function, unsigned grid_x, unsi
                     CUstream stream, void**, void**) {
   return kernel_work(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, stream);
 }
+// NOLINTEND(readability-function-size)
 inline Work work_of(driver_abi::Cuda, const CUlaunchConfig* config, CUfunction function, void**,
                     void**) {
   if (config == nullptr) return kernel_work(function, {1, 1, 1}, {1, 1, 1}, nullptr);

@@ -54,9 +54,9 @@ void check_answers(const DoctorView& view, Findings& found) {
 void check_health(const DoctorView& view, Findings& found) {
   for (const GpuLook& gpu : view.gpus) {
     const HealthReading& health = gpu.health;
-    if (health.uncorrected.value_or(0) > 0)
+    if (const auto errors = health.uncorrected.value_or(0); errors > 0)
       found.add("GPU_ECC_UNCORRECTED", gpu_name(gpu),
-                std::to_string(*health.uncorrected) + " uncorrectable ECC errors");
+                std::to_string(errors) + " uncorrectable ECC errors");
     if (health.remap_pending.value_or(false))
       found.add("GPU_ROW_REMAP_PENDING", gpu_name(gpu), "NVML: remapped rows, pending");
     if (health.remap_failed.value_or(false))

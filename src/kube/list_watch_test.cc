@@ -106,10 +106,9 @@ class Stage {
  public:
   using Reply = std::function<FakeReply(const FakeRequest&)>;
   explicit Stage(Reply list, Reply watch)
-      : server(
-            [this, list = std::move(list), watch = std::move(watch)](const FakeRequest& request) {
-              return request.query.contains("watch") ? watch(request) : list(request);
-            }) {}
+      : server([list = std::move(list), watch = std::move(watch)](const FakeRequest& request) {
+          return request.query.contains("watch") ? watch(request) : list(request);
+        }) {}
   ~Stage() { over = true; }
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
