@@ -2,12 +2,14 @@
 // forks children that do.
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <thread>
@@ -363,6 +365,24 @@ TEST_F(Processes, MemoryIsFreedWithItsLastDescriptor) {
   });
   EXPECT_EQ(wait_for(maker), 0);
   EXPECT_TRUE(eventually_free(before));
+}
+
+TEST_F(Processes, WorkWithFewAddressesLeft) {
+  const pid_t child = spawn([&] {
+    // A sanitizer has taken most of them already: 300 GiB more.
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + (300ull << 30);
+    const rlimit limit{most, most};
+    CUdeviceptr address = 0;
+    unsigned char byte = 0;
+    if (setrlimit(RLIMIT_AS, &limit) != 0 || start_driver() != 0) return 1;
+    if (CU(cuMemAlloc_v2)(&address, 64ull << 30) != 0) return 2;
+    if (CU(cuMemsetD8_v2)(address, 7, 64ull << 30) != 0) return 3;
+    if (CU(cuMemcpyDtoH_v2)(&byte, address + (63ull << 30), 1) != 0 || byte != 7) return 4;
+    return 0;
+  });
+  EXPECT_EQ(wait_for(child), 0);
 }
 
 TEST_F(Processes, WaitForEachOthersEvents) {

@@ -390,5 +390,54 @@ TEST_F(Driver, ServesThreadsSideBySide) {
   EXPECT_EQ(wrong, 0);
 }
 
+// A captured fill and a host function, in memory of the stream's pool; false: something failed.
+bool works_in_a_stream(CUstream stream, std::atomic<int>& hosted) {
+  CUdeviceptr memory = 0;
+  CUgraph graph = nullptr;
+  CUgraphExec ready = nullptr;
+  CUevent event = nullptr;
+  unsigned char byte = 0;
+  const auto count = [](void* at) { ++*static_cast<std::atomic<int>*>(at); };
+  return CU(cuMemAllocAsync)(&memory, kMiB, stream) == 0 &&
+         CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == 0 &&
+         CU(cuMemsetD8Async)(memory, 5, kMiB, stream) == 0 &&
+         CU(cuLaunchHostFunc)(stream, count, &hosted) == 0 &&
+         CU(cuStreamEndCapture)(stream, &graph) == 0 &&
+         CU(cuGraphInstantiateWithFlags)(&ready, graph, 0) == 0 &&
+         CU(cuGraphLaunch)(ready, stream) == 0 && CU(cuEventCreate)(&event, 0) == 0 &&
+         CU(cuEventRecord)(event, stream) == 0 && CU(cuEventSynchronize)(event) == 0 &&
+         CU(cuMemcpyDtoHAsync_v2)(&byte, memory + kMiB - 1, 1, stream) == 0 &&
+         CU(cuMemFreeAsync)(memory, stream) == 0 && CU(cuStreamSynchronize)(stream) == 0 &&
+         CU(cuEventDestroy_v2)(event) == 0 && CU(cuGraphExecDestroy)(ready) == 0 &&
+         CU(cuGraphDestroy)(graph) == 0 && byte == 5;
+}
+
+TEST_F(Driver, ServesThreadsOfTwoContextsSideBySide) {
+  constexpr int kRounds = 20;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  std::atomic<int> hosted = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        CUcontext own = nullptr;
+        CUstream stream = nullptr;
+        if (t % 2 == 0) {
+          wrong += CU(cuCtxSetCurrent)(context_) != 0;
+        } else {
+          wrong += CU(cuCtxCreate_v2)(&own, 0, 0) != 0;
+        }
+        wrong += CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != 0;
+        wrong += !works_in_a_stream(stream, hosted);
+        wrong += CU(cuStreamDestroy_v2)(stream) != 0;
+        if (own != nullptr) wrong += CU(cuCtxDestroy_v2)(own) != 0;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(hosted, 4 * kRounds);
+}
+
 }  // namespace
 }  // namespace aliquot::simdriver::test

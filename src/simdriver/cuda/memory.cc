@@ -6,28 +6,40 @@
 
 namespace aliquot::simdriver {
 
-Memory::Memory(std::uint64_t base, UniqueFd arena, Commit commit)
+namespace {
+
+// Where the process has few addresses left (a limit on them, a sanitizer's shadow) the window is
+// smaller: half as often as need be, down to this.
+constexpr std::uint64_t kSmallestWindowBytes = 64ull << 30;
+
+}  // namespace
+
+Memory::Memory(std::uint64_t base, std::uint64_t window_bytes, UniqueFd arena, Commit commit)
     : base_(base),
+      window_bytes_(window_bytes),
       commit_(std::move(commit)),
       arena_(
           std::make_shared<MemoryFile>(std::move(arena), MemoryFile::Sharing::kPrivate, commit_)),
-      free_(base, kArenaBytes) {}
+      free_(base, window_bytes) {}
 
 std::unique_ptr<Memory> Memory::make(UniqueFd arena, Commit commit) {
-  // 2 MiB more than needed, so that the window can start at a granule.
-  void* at = mmap(nullptr, kArenaBytes + kGranuleBytes, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-  madvise(at, kArenaBytes + kGranuleBytes, MADV_DONTDUMP);
-  const auto start = reinterpret_cast<std::uintptr_t>(at);
-  const std::uint64_t base = (start + kGranuleBytes - 1) & ~(kGranuleBytes - 1);
-  return std::unique_ptr<Memory>(new Memory(base, std::move(arena), std::move(commit)));
+  for (std::uint64_t window = kArenaBytes; window >= kSmallestWindowBytes; window /= 2) {
+    // 2 MiB more than needed, so that the window can start at a granule.
+    void* at = mmap(nullptr, window + kGranuleBytes, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) continue;
+    madvise(at, window + kGranuleBytes, MADV_DONTDUMP);
+    const auto start = reinterpret_cast<std::uintptr_t>(at);
+    const std::uint64_t base = (start + kGranuleBytes - 1) & ~(kGranuleBytes - 1);
+    return std::unique_ptr<Memory>(new Memory(base, window, std::move(arena), std::move(commit)));
+  }
+  return nullptr;
 }
 
 Memory::~Memory() = default;
 
 std::uint64_t Memory::reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t at) {
-  if (bytes > kArenaBytes) return 0;
+  if (bytes > window_bytes_) return 0;
   if (at != 0 && is_device_address(at) && free_.take_at(at, bytes)) return at;
   return free_.take(bytes, align).value_or(0);
 }

@@ -66,7 +66,7 @@ class Memory {
   static std::unique_ptr<Memory> make(UniqueFd arena, Commit commit);
   ~Memory();
 
-  bool is_device_address(std::uint64_t address) const { return address - base_ < kArenaBytes; }
+  bool is_device_address(std::uint64_t address) const { return address - base_ < window_bytes_; }
   // Addresses without contents. `at` 0: anywhere. 0: none left, or that place is taken.
   std::uint64_t reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t at = 0);
   void unreserve(std::uint64_t base, std::uint64_t bytes);
@@ -97,12 +97,13 @@ class Memory {
   Commit& commit() { return commit_; }
 
  private:
-  Memory(std::uint64_t base, UniqueFd arena, Commit commit);
+  Memory(std::uint64_t base, std::uint64_t window_bytes, UniqueFd arena, Commit commit);
 
   template <typename Visit>
   CUresult walk(std::uint64_t address, std::uint64_t bytes, Visit visit);
 
   std::uint64_t base_;
+  std::uint64_t window_bytes_;
   Commit commit_;
   std::shared_ptr<MemoryFile> arena_;
   FreeRanges free_;
