@@ -1,6 +1,7 @@
 // GpuProbe: what the broker sees of a machine's GPUs. The NVML implementation lies in room
-// inventory; tests bring their own. Called on the broker's loop thread only, so it should answer
-// within milliseconds; an error is told to whoever asked and tried again the next time.
+// inventory; tests bring their own. The broker asks on its loop's thread, so an answer should take
+// milliseconds (bounded_probe.h stands before a driver that may hang); an error is told to whoever
+// asked and tried again the next time.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <memory>
 #include <ostream>
 
+#include "broker/bounded_probe.h"
 #include "broker/broker.h"
 #include "cli/gpu_probe.h"
 #include "cli/surroundings.h"
@@ -22,13 +23,14 @@ void end_loop(int /*signal*/) { running->stop(); }
 
 Status serve() {
   MonotonicClock clock;
-  DriverProbeSource probes;
+  const auto drivers = std::make_shared<DriverProbeSource>();
+  broker::BoundedProbes probes(drivers);
   broker::BrokerOptions options;
   options.state_directory = state_directory();
   options.idle_exit = kIdleExit;
   options.log = log::Log::to_stderr("broker");
   options.choose = [&](const std::vector<broker::RoomRow>& fitting, std::size_t count) {
-    return probes.choose(fitting, count);
+    return drivers->choose(fitting, count);
   };
   auto broker = broker::Broker::open(std::move(options), probes, clock);
   if (!broker) return broker.error();

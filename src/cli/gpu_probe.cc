@@ -64,14 +64,17 @@ Result<std::unique_ptr<broker::GpuProbe>> DriverProbeSource::open(const std::str
   const auto gpus = (*nvml)->gpus();
   const auto node = inventory::topology_from(**nvml);
   if (gpus && node)
-    if (const auto shape = topology::Shape::of(*node))
+    if (const auto shape = topology::Shape::of(*node)) {
+      const std::lock_guard lock(mutex_);
       for (const inventory::NvmlGpu& gpu : *gpus) shape_of_.insert_or_assign(gpu.uuid, *shape);
+    }
   return std::unique_ptr<broker::GpuProbe>(
       std::make_unique<NvmlGpuProbe>(*std::move(nvml), std::move(facts)));
 }
 
 std::vector<std::size_t> DriverProbeSource::choose(const std::vector<broker::RoomRow>& fitting,
                                                    std::size_t count) {
+  const std::lock_guard lock(mutex_);
   const auto shape = shape_of_.find(fitting.front().uuid);
   if (count == 1 || shape == shape_of_.end()) return broker::least_room(fitting, count);
   topology::Request request;

@@ -1,7 +1,8 @@
-// What the broker sees of the GPUs, through NVML. Called on the broker's loop thread.
+// What the broker sees of the GPUs, through NVML. Probes: one thread at a time; their source: any.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,6 +47,7 @@ class DriverProbeSource final : public broker::ProbeSource {
   std::vector<std::size_t> choose(const std::vector<broker::RoomRow>& fitting, std::size_t count);
 
  private:
+  std::mutex mutex_;  // a driver is opened on a thread of its own
   std::unordered_map<std::string, topology::Shape> shape_of_;  // by the UUID of a GPU on the node
 };
 
