@@ -10,8 +10,6 @@ namespace aliquot::gate {
 namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
-constexpr Nanoseconds kUsualWake = 100 * kMicrosecond;
-constexpr Nanoseconds kWindowInWakes = 60;
 
 }  // namespace
 
@@ -28,16 +26,6 @@ TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions&
       std::clamp<Nanoseconds>(report.outstanding_ns, 0,
                               options.most_in_flight + std::max(report.longest_ns, report.head_ns));
   return report;
-}
-
-ArbiterOptions for_host(const ArbiterOptions& options, Nanoseconds wake) {
-  if (wake <= kUsualWake) return options;
-  ArbiterOptions slow = options;
-  slow.least_quantum = std::max(options.least_quantum, kWindowInWakes * wake);
-  slow.most_quantum = std::max(options.most_quantum, slow.least_quantum);
-  slow.grace = std::max(options.grace, wake);
-  slow.most_lead = std::max(options.most_lead, 10 * wake);
-  return slow;
 }
 
 ArbiterOptions slowed(const ArbiterOptions& options, double factor) {

@@ -25,7 +25,7 @@
 namespace aliquot::gate {
 
 // Times of the algorithm, and nothing else: slow motion scales them all. They suit a host whose
-// wakes take up to 100 us; for others see for_host().
+// wakes take up to 100 us.
 struct ArbiterOptions {
   Nanoseconds least_quantum = 5 * kMillisecond;
   Nanoseconds most_quantum = 10 * kMillisecond;
@@ -63,9 +63,6 @@ struct ArbiterOptions {
   Nanoseconds most_start_ahead = 2 * kMillisecond;
   Nanoseconds most_head = 1 * kSecond;
 };
-
-// For a host that takes so long to wake a thread, median: above 100 us windows are 60 wakes long.
-ArbiterOptions for_host(const ArbiterOptions& options, Nanoseconds wake);
 
 // For a machine slowed by `factor` (10: a tenth of the speed).
 ArbiterOptions slowed(const ArbiterOptions& options, double factor);

@@ -18,15 +18,6 @@ T larger(T a, T b) {
 
 }  // namespace
 
-TenantOptions for_host(const TenantOptions& options, Nanoseconds wake) {
-  TenantOptions slow = options;
-  if (wake > 100 * kMicrosecond) {
-    slow.in_flight_limit = larger(options.in_flight_limit, 4 * wake);
-    slow.in_flight_alone = larger(options.in_flight_alone, 10 * wake);
-  }
-  return slow;
-}
-
 TenantOptions slowed(const TenantOptions& options, double factor) {
   return scaled(options, factor);
 }

@@ -36,10 +36,6 @@ struct TenantOptions {
   Nanoseconds tail_before = 200 * kMicrosecond;       // of the tenant before, after a take-over
 };
 
-// For a host that takes so long to wake a thread, median: above 100 us four wakes of work are
-// kept in flight.
-TenantOptions for_host(const TenantOptions& options, Nanoseconds wake);
-
 // For a machine slowed by `factor` (10: a tenth of the speed).
 TenantOptions slowed(const TenantOptions& options, double factor);
 

@@ -45,17 +45,13 @@ TEST(GateMatrix, TheNumberOfMultiprocessorsChangesNothing) {
   }
 }
 
-TEST(GateMatrix, SlowHostsStillShareFairlyWithLongerWindows) {
-  for (const Nanoseconds wake : {300 * kMicrosecond, 1 * kMillisecond}) {
-    TwinOptions options;
-    options.host.wake_median = wake;
-    options.arbiter = gate::for_host(options.arbiter, wake);
-    options.tenant = gate::for_host(options.tenant, wake);
-    for (const std::size_t cell : {46u, 57u, 146u}) {
-      const CellResult result = run_cell(gate_matrix()[cell], options);
-      EXPECT_LE(result.mean_error, 1.0) << wake << " ns, " << gate_matrix()[cell].name;
-      EXPECT_GE(result.busy_percent, 97.0) << wake << " ns, " << gate_matrix()[cell].name;
-    }
+TEST(GateMatrix, HostsThatWakeFiveTimesAsLateStillShareFairly) {
+  TwinOptions options;
+  options.host.wake_median = 300 * kMicrosecond;
+  for (const std::size_t cell : {46u, 57u, 146u}) {
+    const CellResult result = run_cell(gate_matrix()[cell], options);
+    EXPECT_LE(result.mean_error, 1.2) << gate_matrix()[cell].name;
+    EXPECT_GE(result.busy_percent, 97.5) << gate_matrix()[cell].name;
   }
 }
 
