@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "simdriver/server/device_info.h"
@@ -142,15 +143,25 @@ std::int32_t block_request(Call& call) {
   return kSuccess;
 }
 
-// What the compute mode lets in: everybody, one process, nobody. A lost GPU takes nobody, and one
-// that is cut by MIG only by its instances.
+// NVIDIA's MPS takes so many contexts a GPU from Volta on (60 from CUDA 13.1, which is not
+// simulated).
+bool mps_is_full(Call& call, const Device& gpu) {
+  constexpr std::ptrdiff_t kMostClients = 48;
+  return call.machine.spec().mps &&
+         std::ranges::count_if(call.machine.contexts(), [&](const auto& entry) {
+           return entry.second->device == gpu.number;
+         }) >= kMostClients;
+}
+
+// What the compute mode lets in: everybody, one process (MPS with all its clients is one), nobody.
+// A lost GPU takes nobody, and one that is cut by MIG only by its instances.
 bool lets_in(Call& call, const Device& gpu) {
   constexpr std::uint32_t kProhibited = 2;
   constexpr std::uint32_t kExclusiveProcess = 3;
   const std::uint32_t mode = call.machine.board().compute_mode(gpu.index);
   if (call.machine.board().lost(gpu.index) || mode == kProhibited) return false;
   if (!gpu.is_instance() && call.machine.board().mig_on(gpu.index)) return false;
-  if (mode != kExclusiveProcess) return true;
+  if (mode != kExclusiveProcess || call.machine.spec().mps) return true;
   for (const auto& [key, context] : call.machine.contexts()) {
     const auto owner = call.machine.sessions().find(context->session);
     if (context->device == gpu.number && owner != call.machine.sessions().end() &&
@@ -187,6 +198,7 @@ std::int32_t handle_context(Call& call) {
     const Device* gpu = call.machine.device(request.device);
     if (gpu == nullptr) return kInvalidDevice;
     if (!lets_in(call, *gpu)) return kDeviceUnavailable;
+    if (mps_is_full(call, *gpu)) return kMpsMaxClientsReached;
     const Result<ContextEntry*> context =
         call.machine.open_context(call.session, request.device, request.active_thread_percent);
     if (!context) {

@@ -23,6 +23,7 @@ enum : std::int32_t {
   kInvalidHandle = 400,
   kNotReady = 600,
   kNotSupported = 801,
+  kMpsMaxClientsReached = 808,
   kSimulatorOutOfHostMemory = 304,  // CUDA_ERROR_OPERATING_SYSTEM: the host's budget, not the GPU
 };
 

@@ -11,10 +11,11 @@ namespace {
 
 class TelemetryHandler : public testing::Test {
  protected:
-  TelemetryHandler() {
-    auto made = MachineState::make(
-        *make_machine({.node = "a100x2", .name = "lab", .cuda = ""}, *simulator_directory()),
-        clock_, 1u << 30);
+  TelemetryHandler() { start(false); }
+  void start(bool mps) {
+    auto spec = make_machine({.node = "a100x2", .name = "lab", .cuda = ""}, *simulator_directory());
+    spec->mps = mps;
+    auto made = MachineState::make(std::move(*spec), clock_, 1u << 30);
     EXPECT_TRUE(made);
     machine_ = std::move(*made);
     auto session = std::make_unique<Session>();
@@ -140,6 +141,21 @@ TEST_F(TelemetryHandler, ComputeModesLetInWhomTheyShould) {
   EXPECT_EQ(open(second), kSuccess);
   ASSERT_EQ(ask(TelemetryOp::kSet, SetRequest{0, Setting::kComputeMode, 2}), NVML_SUCCESS);
   EXPECT_EQ(open(first), kDeviceUnavailable);
+}
+
+TEST_F(TelemetryHandler, MpsIsOneProcessToAComputeModeAndTakesSoManyClients) {
+  start(true);
+  ASSERT_EQ(ask(TelemetryOp::kSet, SetRequest{0, Setting::kComputeMode, 3}), NVML_SUCCESS);
+  const auto open = static_cast<TelemetryOp>(Op::kContextCreate);
+  for (int i = 0; i < 48; ++i) {
+    auto client = std::make_unique<Session>();
+    client->pid = 5000 + i;
+    client->greeted = true;
+    session_ = &machine_->add_session(std::move(client));
+    ASSERT_EQ(ask(open, ContextRequest{0, 0, 100}), kSuccess) << i;
+  }
+  EXPECT_EQ(ask(open, ContextRequest{0, 0, 100}), kMpsMaxClientsReached);
+  EXPECT_EQ(ask(open, ContextRequest{1, 0, 100}), kSuccess);  // of the other GPU
 }
 
 TEST_F(TelemetryHandler, ALostGpuOpensNoContextUntilItIsBack) {
