@@ -89,6 +89,31 @@ void check_nvlinks(const DoctorView& view, Findings& found) {
   }
 }
 
+// A GPU that does not answer tells no bus id: as many as these may be in sysfs alone.
+void check_missing(const DoctorView& view, Findings& found) {
+  if (!view.trouble.empty()) return;
+  std::vector<std::string> unknown;
+  for (const PciDevice& device : view.pci) {
+    const bool nvidia = device.driver.empty() || device.driver == "nvidia";
+    const bool known = std::ranges::any_of(
+        view.gpus, [&](const GpuLook& gpu) { return same_place(gpu.bus_id, device.bus_id); });
+    if (device.kind == PciKind::kGpu && nvidia && !known) unknown.push_back(device.bus_id);
+  }
+  const auto silent = static_cast<std::size_t>(
+      std::ranges::count_if(view.gpus, [](const GpuLook& gpu) { return gpu.bus_id.empty(); }));
+  if (unknown.size() <= silent) return;
+  if (silent == 0) {
+    for (const std::string& bus_id : unknown)
+      found.add("GPU_MISSING", bus_id, "in sysfs, not among NVML's GPUs");
+    return;
+  }
+  std::string candidates;
+  for (const std::string& bus_id : unknown) candidates += (candidates.empty() ? "" : ", ") + bus_id;
+  found.add("GPU_MISSING", "",
+            "in sysfs " + candidates + ", of which NVML has only " + std::to_string(silent) +
+                ", which does not answer");
+}
+
 void check_driver(const DoctorView& view, Findings& found) {
   bool nvidia = false;
   for (const PciDevice& device : view.pci) {
@@ -96,16 +121,7 @@ void check_driver(const DoctorView& view, Findings& found) {
     nvidia = true;
     if (!device.driver.empty() && device.driver != "nvidia") {
       found.add("GPU_OTHER_DRIVER", device.bus_id, "bound to " + device.driver);
-      continue;
     }
-    const bool known = std::ranges::any_of(
-        view.gpus, [&](const GpuLook& gpu) { return same_place(gpu.bus_id, device.bus_id); });
-    // A GPU that does not answer tells no bus id: it is named by another finding.
-    const bool all_answered =
-        view.trouble.empty() &&
-        std::ranges::none_of(view.gpus, [](const GpuLook& gpu) { return gpu.bus_id.empty(); });
-    if (!known && all_answered)
-      found.add("GPU_MISSING", device.bus_id, "in sysfs, not among NVML's GPUs");
   }
   if (nvidia && view.module_version.empty())
     found.add("DRIVER_ABSENT", "", "no /proc/driver/nvidia/version");
@@ -204,6 +220,7 @@ std::vector<Finding> diagnose(const DoctorView& view) {
   check_answers(view, found);
   check_health(view, found);
   check_nvlinks(view, found);
+  check_missing(view, found);
   check_driver(view, found);
   check_pci(view, found);
   check_far_nics(view, found);

@@ -9,6 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 // Two GPUs and a NIC on a machine of two sockets, all well.
 DoctorView sound() {
@@ -94,6 +95,11 @@ TEST(Doctor, ASilentGpuIsNotTakenForAMissingOne) {
   view.gpus[1].hung = true;
   view.gpus[1].trouble = "no answer in time";
   EXPECT_THAT(codes(view), ElementsAre("NVML_HANGS"));
+  // Nor does it hide one.
+  view.pci.push_back(view.pci.front());
+  view.pci.back().bus_id = "0000:7f:01.0";
+  view.pci.back().kind = PciKind::kGpu;
+  EXPECT_THAT(codes(view), UnorderedElementsAre("NVML_HANGS", "GPU_MISSING"));
 }
 
 TEST(Doctor, ADriverThatRefusesIsTheUsersToMend) {
