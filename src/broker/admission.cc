@@ -15,6 +15,7 @@ using model::memory_text;
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from > what ? from - what : 0; }
 
 std::string room_text(const RoomRow& row) {
+  if (!row.trouble.empty()) return "gpu " + std::to_string(row.index) + " not known";
   std::string text = "gpu " + std::to_string(row.index) + " " + memory_text(row.room_bytes);
   if (row.room_cores != model::kWholeGpu) text += " and " + model::cores_text(row.room_cores);
   return text;
@@ -45,7 +46,7 @@ std::uint32_t needed_cores(const RoomRow& row, std::uint32_t cores, std::uint32_
 // Bytes and cores that one share wants of one GPU; 0 bytes: can never be.
 bool fits(const ShareRequest& share, std::uint32_t weight, const RoomRow& row) {
   const std::uint64_t bytes = share.memory.bytes_of(row.total_bytes);
-  return bytes > 0 && bytes <= row.room_bytes &&
+  return row.trouble.empty() && bytes > 0 && bytes <= row.room_bytes &&
          needed_cores(row, share.cores, weight) <= row.room_cores;
 }
 
@@ -94,6 +95,12 @@ Result<std::vector<Choice>> named_shares(const LeaseRequest& request,
     const RoomRow& row = rooms[*gpu];
     if (std::ranges::any_of(chosen, [&](const Choice& c) { return c.gpu == *gpu; }))
       return Error{Errc::kInvalid, "share gpu " + share.gpu + ": it is named twice"};
+    if (!row.trouble.empty())
+      return Error{Errc::kUnavailable,
+                   "share gpu " + std::to_string(row.index) +
+                       ": what is free there is not known, " + row.trouble +
+                       "; try again in some seconds, ask for another GPU, or see " +
+                       "`aliquot doctor`"};
     if (const Status size = check_size(share, row); !size) return size.error();
     if (!fits(share, request.weight, row))
       return Error{Errc::kExhausted, "share gpu " + std::to_string(row.index) + ": " +
@@ -116,12 +123,13 @@ Status choose_rest(const LeaseRequest& request, const std::vector<RoomRow>& room
   if (shares.empty()) return {};
   std::vector<RoomRow> fitting;
   std::vector<std::size_t> place;
-  bool ever = false;
+  bool ever = false, unknown = false;
   for (std::size_t i = 0; i < rooms.size(); ++i) {
     if (std::ranges::any_of(chosen, [&](const Choice& c) { return c.gpu == i; })) continue;
     const auto all = [&](auto test) {
       return std::ranges::all_of(shares, [&](std::size_t s) { return test(request.shares[s]); });
     };
+    unknown |= !rooms[i].trouble.empty();
     ever |= all([&](const ShareRequest& s) { return static_cast<bool>(check_size(s, rooms[i])); });
     if (!all([&](const ShareRequest& s) { return fits(s, request.weight, rooms[i]); })) continue;
     fitting.push_back(rooms[i]);
@@ -129,7 +137,8 @@ Status choose_rest(const LeaseRequest& request, const std::vector<RoomRow>& room
   }
   if (fitting.size() < shares.size()) {
     const ShareRequest& share = request.shares[shares.front()];
-    const bool never = !ever || rooms.size() < request.shares.size();
+    // One of which nothing is known may have room the next time.
+    const bool never = (!ever && !unknown) || rooms.size() < request.shares.size();
     const std::string asked =
         rooms.empty() ? std::string("a share") : asked_text(share, request.weight, rooms.front());
     return Error{never ? Errc::kInvalid : Errc::kExhausted,
@@ -168,6 +177,7 @@ std::vector<RoomRow> rooms(const std::vector<ProbedGpu>& gpus,
     row.index = static_cast<std::uint32_t>(i);
     row.uuid = gpus[i].uuid;
     row.name = gpus[i].name;
+    row.trouble = gpus[i].trouble;
     row.total_bytes = gpus[i].total_bytes;
     row.measured_free_bytes = gpus[i].free_bytes;
     std::uint64_t not_yet_taken = 0, cores = 0;

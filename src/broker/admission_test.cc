@@ -64,6 +64,20 @@ TEST(Admission, RefusalNamesWhatIsFreeWhere) {
   EXPECT_THAT(got.error().message, HasSubstr("free for new shares: gpu 0 2GiB, gpu 1 5GiB"));
 }
 
+TEST(Admission, AGpuThatDoesNotAnswerIsSaidToAndIsNotFull) {
+  Machine m({0, 5});
+  m.gpus[0].trouble = "NVML has not answered about it yet";
+  const auto got = m.admit({{"0", gib(4), 0}});
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, Errc::kUnavailable);
+  EXPECT_THAT(got.error().message, HasSubstr("NVML has not answered about it yet; try again"));
+  EXPECT_THAT(got.error().message, testing::Not(HasSubstr("0B left")));
+  EXPECT_EQ(m.admit({{"", gib(4), 0}}).value().front().index, 1u);
+  const auto none = m.admit({{"", gib(8), 0}});
+  EXPECT_EQ(none.error().code, Errc::kExhausted) << "it may have room the next time";
+  EXPECT_THAT(none.error().message, HasSubstr("gpu 0 not known, gpu 1 5GiB"));
+}
+
 TEST(Admission, ASecondLeaseOfTheWholeGpuIsRefused) {
   Machine m({40});
   m.promised[0].shares = {{40 * kGiB, 0, 0}};

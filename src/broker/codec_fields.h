@@ -65,6 +65,7 @@ template <typename Archive>
 void fields(Archive& a, RoomRow& v) {
   a(v.index), a(v.uuid), a(v.name), a(v.total_bytes), a(v.measured_free_bytes);
   a(v.promised_bytes), a(v.room_bytes), a(v.room_cores), a(v.leases), a(v.policy), a(v.max_inst);
+  a(v.trouble);
 }
 template <typename Archive>
 void fields(Archive& a, GpuSettings& v) {

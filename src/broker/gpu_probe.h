@@ -27,6 +27,7 @@ struct ProbedGpu {
   std::uint64_t context_overhead_bytes = 0;  // what one context costs on this model
   std::uint64_t time_scale_micro = 1'000'000;
   std::vector<ProbedProcess> processes;
+  std::string trouble;  // why the figures are not known: it has no room; empty: they are
 };
 
 // How much of a sample period a process had the GPU for, as the driver says.

@@ -144,6 +144,7 @@ struct RoomRow {
   std::uint32_t leases = 0;
   wire::Policy policy = wire::Policy::kBurst;
   std::uint32_t max_inst = 20;
+  std::string trouble;  // why what is free is not known; empty: it is
 };
 
 // How a GPU is shared, and what happens to work that passes its gate by.

@@ -19,7 +19,7 @@ Result<std::vector<broker::ProbedGpu>> NvmlGpuProbe::gpus() {
     row.bus_id = gpu.bus_id;
     if (!state) {
       // It keeps its place in the order but has no room; the others are served.
-      row.name += " (" + state.error().message + ")";
+      row.trouble = state.error().message;
       probed.push_back(std::move(row));
       continue;
     }

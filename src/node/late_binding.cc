@@ -15,8 +15,14 @@ namespace fs = std::filesystem;
 
 // kubelet gives PreStartContainer 30 s; the pod's ids are known 400 ms before it as a rule.
 constexpr Nanoseconds kOwnerPatience = 8 * kSecond;
+// A daemon that has just started waits for what NVML says; one that hangs is not waited for longer.
+constexpr Nanoseconds kGpuPatience = 5 * kSecond;
 constexpr std::chrono::milliseconds kOwnerPause(100);
 constexpr std::size_t kLargestCheckpoint = 32u << 20;
+// Processes of one container on the GPU at once. A ledger has a cell for each, which the daemon
+// looks through once a second: with the most there can be (1024) 100 containers would keep 32 MiB
+// of it resident.
+constexpr std::uint32_t kSlotsOfContainer = 256;
 
 }  // namespace
 
@@ -164,6 +170,7 @@ Result<LateBinding::Wanted> LateBinding::wanted(const Owner& owner,
   if (!share) return share.error();
   Wanted wanted{std::move(share->request), share->assigned};
   wanted.request.observe = observed().covers(owner.pod->name_space, owner.pod->name);
+  wanted.request.slots = kSlotsOfContainer;
   wanted.request.driver = options_.files.driver.name;
   wanted.request.cgroup = "pod:" + owner.pod->cgroup_uid();
   wanted.request.real_libcuda = wire::kTenantLibcuda;
@@ -192,7 +199,12 @@ Result<broker::LeaseGrant> LateBinding::obtain(BoundContainer& bound, const Want
   bound.lease = lease_name_for(bound);
   broker::LeaseRequest request = wanted.request;
   request.name = bound.lease;
+  const Nanoseconds until = around_.clock.now() + kGpuPatience;
   auto grant = hold(request, wanted.assigned);
+  while (!grant && grant.error().code == Errc::kUnavailable && around_.clock.now() < until) {
+    std::this_thread::sleep_for(kOwnerPause);
+    grant = hold(request, wanted.assigned);
+  }
   if (!grant && grant.error().code == Errc::kExhausted) {
     // What ended containers still hold is free.
     static_cast<void>(reconcile());
@@ -209,7 +221,9 @@ Result<broker::LeaseGrant> LateBinding::hold(broker::LeaseRequest request, bool 
         for (unsigned n = 2; around_.book.row(request.name) && n < 100; ++n)
           request.name = name + "-" + std::to_string(n);
         auto grant = around_.book.hold(request);
-        if (grant || grant.error().code != Errc::kExhausted || assigned) return grant;
+        const bool elsewhere = !grant && (grant.error().code == Errc::kExhausted ||
+                                          grant.error().code == Errc::kUnavailable);
+        if (!elsewhere || assigned) return grant;
         // The slots were only a wish: any GPU with room will do.
         for (broker::ShareRequest& share : request.shares) share.gpu.clear();
         return around_.book.hold(request);
