@@ -106,7 +106,9 @@ class Book {
   void discard(const std::filesystem::path& directory);
   // The least excess of each lease and GPU in the readings so far.
   using Excesses = std::map<std::pair<std::string, unsigned>, std::uint64_t>;
-  static std::uint64_t measured_bytes(const Lease& lease, const ProbedGpu& gpu);
+  // `unattached`: those of the GPU's processes that are of no lease.
+  static std::uint64_t measured_bytes(const Lease& lease, const ProbedGpu& gpu,
+                                      const std::vector<BypassRow>& unattached);
   bool read_excess(const std::string& driver, Excesses& least);
   void hold_to_measured();
   std::string fresh_name();

@@ -1,5 +1,6 @@
 // Holds the leases to what the driver measures (unaccounted.h).
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "broker/book.h"
@@ -14,18 +15,13 @@ constexpr int kReadings = 3;
 }  // namespace
 
 // By the lease's processes: those attached, and those of its run that never did.
-std::uint64_t Book::measured_bytes(const Lease& lease, const ProbedGpu& gpu) {
-  std::vector<std::int32_t> others;
+std::uint64_t Book::measured_bytes(const Lease& lease, const ProbedGpu& gpu,
+                                   const std::vector<BypassRow>& unattached) {
   std::uint64_t bytes = 0;
-  for (const ProbedProcess& process : gpu.processes) {
-    if (lease.has_process(process.pid))
-      bytes += process.bytes;
-    else
-      others.push_back(process.pid);
-  }
-  for (const std::int32_t pid : lease.strangers_of_run(others))
-    for (const ProbedProcess& process : gpu.processes)
-      if (process.pid == pid) bytes += process.bytes;
+  for (const ProbedProcess& process : gpu.processes)
+    if (lease.has_process(process.pid)) bytes += process.bytes;
+  for (const BypassRow& row : unattached)
+    if (!lease.strangers_of_run({row.pid}).empty()) bytes += row.bytes;
   return bytes;
 }
 
@@ -38,14 +34,17 @@ bool Book::read_excess(const std::string& driver, Excesses& least) {
         before[{name, i}] = entry.lease->used_bytes(i);
   const auto gpus = probe(driver);
   if (!gpus) return false;
+  std::map<std::string, std::vector<BypassRow>> unattached_of;  // by UUID
+  for (const BypassRow& row : unattached(*gpus))
+    unattached_of[(*gpus)[row.index].uuid].push_back(row);
   bool any = false;
   for (const auto& [key, charged] : before) {
     const Lease& lease = *leases_.at(key.first).lease;
     const auto gpu = std::ranges::find(*gpus, lease.uuid(key.second), &ProbedGpu::uuid);
     std::uint64_t beyond = 0;
     if (gpu != gpus->end())
-      beyond = excess(measured_bytes(lease, *gpu), std::max(charged, lease.used_bytes(key.second)),
-                      lease.processes());
+      beyond = excess(measured_bytes(lease, *gpu, unattached_of[gpu->uuid]),
+                      std::max(charged, lease.used_bytes(key.second)), lease.processes());
     const auto known = least.try_emplace(key, beyond).first;
     known->second = std::min(known->second, beyond);
     any |= known->second != 0;

@@ -21,6 +21,7 @@ Result<LeaseRow> Book::row(const std::string& name) {
   const auto at = find(name);
   if (!at) return at.error();
   LeaseRow row = (*at)->second.lease->row();
+  compute_.charge((*at)->second.lease.get());
   compute_.add_compute(*(*at)->second.lease, row);
   add_measured(row);
   return row;
@@ -28,6 +29,7 @@ Result<LeaseRow> Book::row(const std::string& name) {
 
 std::vector<LeaseRow> Book::rows_after(const std::string& after, std::size_t limit) {
   std::vector<LeaseRow> rows;
+  compute_.charge();
   for (auto at = leases_.upper_bound(after); at != leases_.end() && rows.size() < limit; ++at) {
     rows.push_back(at->second.lease->row());
     compute_.add_compute(*at->second.lease, rows.back());
@@ -65,19 +67,22 @@ std::vector<BypassRow> Book::unattached(const std::vector<ProbedGpu>& gpus) cons
   return rows;
 }
 
+// Every `aliquot run` asks once a second: where all processes are attached nothing more is looked
+// at.
 std::vector<BypassRow> Book::bypasses() {
+  std::vector<std::string> drivers;
+  for (const auto& [driver, open] : open_probes_) drivers.push_back(driver);
   std::vector<BypassRow> found;
-  std::map<std::string, std::vector<BypassRow>> candidates;  // by driver
-  for (const auto& [name, entry] : leases_) {
-    const std::string& driver = entry.lease->driver();
+  for (const std::string& driver : drivers) {
     const auto* gpus = recent(driver);
     if (gpus == nullptr) continue;
-    if (!candidates.contains(driver)) candidates[driver] = unattached(*gpus);
-    for (BypassRow row : candidates[driver]) {
-      if (entry.lease->strangers_of_run({row.pid}).empty()) continue;
-      row.lease = name;
-      found.push_back(std::move(row));
-    }
+    for (const BypassRow& row : unattached(*gpus))
+      for (const auto& [name, entry] : leases_) {
+        if (entry.lease->driver() != driver || entry.lease->strangers_of_run({row.pid}).empty())
+          continue;
+        found.push_back(row);
+        found.back().lease = name;
+      }
   }
   return found;
 }

@@ -1,6 +1,7 @@
 #include "broker/compute.h"
 
 #include <algorithm>
+#include <set>
 
 #include "broker/codec.h"
 #include "common/files.h"
@@ -148,14 +149,24 @@ void Compute::read_terms(const Lease& lease, unsigned gpu) {
       [&](ComputeGpu& compute, Nanoseconds now) { compute.read_terms(now, seat.tenant); });
 }
 
-void Compute::add_compute(const Lease& lease, LeaseRow& row) {
+// Once for each GPU, however many leases are then reported: it wakes the GPU's thread.
+void Compute::charge(const Lease* lease) {
+  std::set<Gpu*> wanted;
+  for (const auto& [one, seats] : seats_)
+    if (lease == nullptr || one == lease)
+      for (const Seat& seat : seats) wanted.insert(seat.gpu);
+  for (Gpu* gpu : wanted)
+    gpu->thread->with([](ComputeGpu& compute, Nanoseconds now) { compute.step(now); });
+}
+
+void Compute::add_compute(const Lease& lease, LeaseRow& row) const {
+  const Nanoseconds now = MonotonicClock().now();
   const auto seats = seats_.find(&lease);
   if (seats == seats_.end()) return;
   for (unsigned i = 0; i < row.gpus.size() && i < seats->second.size(); ++i) {
     const Seat& seat = seats->second[i];
     ComputeRow& shown = row.gpus[i].compute;
-    seat.gpu->thread->with([&](ComputeGpu& compute, Nanoseconds now) {
-      compute.step(now);
+    seat.gpu->thread->peek([&](const ComputeGpu& compute) {
       const ComputeGpu::Look look = compute.look(now, seat.tenant);
       shown.state = static_cast<ComputeState>(look.standing);
       shown.share = static_cast<std::uint32_t>(look.share.percent * 100);

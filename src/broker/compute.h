@@ -56,8 +56,11 @@ class Compute {
   std::vector<Offence> judge(const Question& question, const std::vector<ProbedUse>& uses,
                              std::uint64_t now_us);
 
-  // Fills in what is known of the lease's compute shares; `row` is the lease's own.
-  void add_compute(const Lease& lease, LeaseRow& row);
+  // Charges what was used until now: of the lease's GPUs, without one of all.
+  void charge(const Lease* lease = nullptr);
+  // Fills in what is known of the lease's compute shares as of the last charge(); `row` is the
+  // lease's own.
+  void add_compute(const Lease& lease, LeaseRow& row) const;
   // Once a second: what was used lately.
   void seldom();
 

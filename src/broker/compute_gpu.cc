@@ -150,7 +150,7 @@ Nanoseconds ComputeGpu::step(Nanoseconds now) {
     if (tenant.grant == nullptr) continue;
     if (!tenant.published) publish(i);
     tenant.grant->gate[kLastLook].store(static_cast<std::uint64_t>(now), std::memory_order_release);
-    next = std::min(next, now + kSignOfLife);
+    if (!tenant.processes.empty()) next = std::min(next, now + kSignOfLife);
   }
   allowances_.clear();
   for (std::size_t i = 0; i < arbiter_.slots(); ++i)
