@@ -52,10 +52,15 @@ class Reader {
   const Json& json_;
 };
 
+template <typename V, typename M>
+void describe_memory(V& v, M& memory) {
+  v("total", memory.total_bytes), v("reserved", memory.reserved_bytes);
+  v("used", memory.used_bytes), v("free", memory.free_bytes);
+}
+
 template <typename V, typename S>
 void describe_state(V& v, S& s) {
-  v("total", s.memory.total_bytes), v("reserved", s.memory.reserved_bytes);
-  v("used", s.memory.used_bytes), v("free", s.memory.free_bytes);
+  describe_memory(v, s.memory);
   v("gpu_percent", s.gpu_percent), v("memory_percent", s.memory_percent);
   v("power_mw", s.power_mw), v("power_limit_mw", s.power_limit_mw), v("energy_mj", s.energy_mj);
   v("temperature_c", s.temperature_c), v("fan_percent", s.fan_percent);
@@ -76,20 +81,31 @@ void describe_health(V& v, H& h) {
   v("temperature_c", h.temperature_c), v("slowdown_c", h.slowdown_c);
 }
 
+Json processes_json(const std::vector<inventory::NvmlProcess>& processes) {
+  Json list = Json::array();
+  for (const inventory::NvmlProcess& process : processes) {
+    Writer one;
+    one("pid", std::int64_t{process.pid}), one("bytes", process.bytes);
+    one("kind", static_cast<unsigned>(process.kind));
+    list.append(one.take());
+  }
+  return list;
+}
+
+Json held_json(const inventory::NvmlHeld& held) {
+  Writer memory;
+  describe_memory(memory, held.memory);
+  return memory.take().set("processes", processes_json(held.processes));
+}
+
 Json reading_json(const GpuReading& reading) {
   Writer state, health;
   describe_state(state, reading.state);
   describe_health(health, reading.health);
-  Json processes = Json::array(), links = Json::array();
-  for (const inventory::NvmlProcess& process : reading.state.processes) {
-    Writer one;
-    one("pid", std::int64_t{process.pid}), one("bytes", process.bytes);
-    one("kind", static_cast<unsigned>(process.kind));
-    processes.append(one.take());
-  }
+  Json links = Json::array();
   for (const bool up : reading.health.nvlinks_up) links.append(up);
   return Json::object()
-      .set("state", state.take().set("processes", processes))
+      .set("state", state.take().set("processes", processes_json(reading.state.processes)))
       .set("health", health.take().set("nvlinks_up", links));
 }
 
@@ -100,20 +116,26 @@ const Json::Array& items(const Json& json, const char* key) {
   return list != nullptr ? *list : none;
 }
 
-GpuReading reading_of(const Json& state_json, const Json& health_json) {
-  GpuReading reading;
-  Reader state(state_json), health(health_json);
-  describe_state(state, reading.state);
-  describe_health(health, reading.health);
-  for (const Json& item : items(state_json, "processes")) {
+std::vector<inventory::NvmlProcess> processes_of(const Json& json) {
+  std::vector<inventory::NvmlProcess> processes;
+  for (const Json& item : items(json, "processes")) {
     Reader one(item);
     inventory::NvmlProcess process;
     unsigned kind = 0;
     one("pid", process.pid), one("bytes", process.bytes), one("kind", kind);
     process.kind = kind <= 2 ? inventory::ProcessKind{static_cast<std::uint8_t>(kind)}
                              : inventory::ProcessKind::kCompute;
-    reading.state.processes.push_back(process);
+    processes.push_back(process);
   }
+  return processes;
+}
+
+GpuReading reading_of(const Json& state_json, const Json& health_json) {
+  GpuReading reading;
+  Reader state(state_json), health(health_json);
+  describe_state(state, reading.state);
+  describe_health(health, reading.health);
+  reading.state.processes = processes_of(state_json);
   for (const Json& item : items(health_json, "nvlinks_up"))
     if (const bool* up = item.if_bool()) reading.health.nvlinks_up.push_back(*up);
   return reading;
@@ -124,6 +146,7 @@ GpuReading reading_of(const Json& state_json, const Json& health_json) {
 std::string probe_line_text(const ProbeLine& line) {
   Json json = Json::object();
   if (line.reading) json.set("reading", reading_json(*line.reading));
+  if (line.held) json.set("held", held_json(*line.held));
   if (line.xid) json.set("xid", *line.xid);
   if (!line.error.empty()) json.set("error", line.error);
   return json.dump();
@@ -139,6 +162,11 @@ Result<ProbeLine> parse_probe_line(std::string_view text) {
     if (state == nullptr || health == nullptr)
       return Error{Errc::kInvalid, "a probe's line: a reading has state and health"};
     line.reading = reading_of(*state, *health);
+  }
+  if (const Json* held = json->find("held")) {
+    Reader memory(*held);
+    describe_memory(memory, line.held.emplace().memory);
+    line.held->processes = processes_of(*held);
   }
   Reader rest(*json);
   rest("xid", line.xid);

@@ -1,9 +1,11 @@
 // What a probe process and the daemon say to each other: lines of JSON through a pipe.
 //
-//   daemon -> probe  one byte: ask
-//   probe -> daemon  {"reading": {...}} to each, {"xid": 79} when there was one, {"error": "..."}
+//   daemon -> probe  one byte, a question
+//   probe -> daemon  {"reading": {...}} or {"held": {...}} to each, {"error": "..."} with it or
+//                    instead; {"xid": 79} when there was one
 //
-// A reading is the GPU's changing state and what its health is judged by. Pure; any thread.
+// A reading is the GPU's changing state and what its health is judged by: some thirty questions to
+// NVML. What is held, which is wanted every second, is four. Pure; any thread.
 // docs/formats/node_state.md.
 #pragma once
 
@@ -22,8 +24,12 @@ struct GpuReading {
   inventory::HealthReading health;
 };
 
+inline constexpr char kAskReading = '?';
+inline constexpr char kAskHeld = 'm';
+
 struct ProbeLine {
   std::optional<GpuReading> reading;
+  std::optional<inventory::NvmlHeld> held;
   std::optional<unsigned> xid;
   std::string error;  // the driver's words; the GPU did not answer
 };

@@ -1,7 +1,7 @@
 // aliquot-probe: asks NVML about one GPU on behalf of aliquotd, which never calls NVML itself: a
 // call that hangs then costs one GPU its freshness and nothing else. A program of its own, small.
 //
-//   gpu LIBNVIDIA-ML UUID             answers each byte on stdin with a line (probe_line.h)
+//   gpu LIBNVIDIA-ML UUID             answers each question on stdin with a line (probe_line.h)
 //   driver STATE-DIRECTORY [SIM]      says which driver is met, as JSON
 //   inventory STATE-DIRECTORY DRIVER  prints the machine's inventory
 //
@@ -52,8 +52,14 @@ void say(const ProbeLine& line) {
   }
 }
 
-ProbeLine look(inventory::Nvml& nvml, unsigned gpu) {
+ProbeLine answer(inventory::Nvml& nvml, unsigned gpu, char question) {
   ProbeLine line;
+  if (question == kAskHeld) {
+    const auto held = nvml.held(gpu);
+    if (!held) return line.error = held.error().message, line;
+    line.held = *held;
+    return line;
+  }
   const auto state = nvml.state(gpu);
   const auto health = nvml.health(gpu);
   if (!state) line.error = state.error().message;
@@ -74,7 +80,7 @@ int probe_gpu(const std::string& library, const std::string& uuid) {
   const auto gpu = static_cast<unsigned>(at - gpus->begin());
   std::thread([&nvml = **nvml, gpu] { watch_xids(nvml, gpu); }).detach();  // ends with us
   char byte = 0;
-  while (::read(STDIN_FILENO, &byte, 1) == 1) say(look(**nvml, gpu));
+  while (::read(STDIN_FILENO, &byte, 1) == 1) say(answer(**nvml, gpu, byte));
   ::_exit(0);  // the other thread may be inside the driver
 }
 

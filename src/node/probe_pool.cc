@@ -54,7 +54,7 @@ void ProbePool::set_gpus(std::vector<KnownGpu> gpus) {
       next.push_back(std::make_unique<Probe>());
       next.back()->gpu = std::move(gpu);
       start(*next.back());
-      ask(*next.back());
+      ask(*next.back(), kAskReading);
     }
   }
   for (const auto& probe : probes_)
@@ -84,9 +84,10 @@ void ProbePool::stop(Probe& probe) {
   probe.asked_at = 0;
 }
 
-void ProbePool::ask(Probe& probe) {
-  if (!probe.child || probe.asked_at != 0) return;
-  if (probe.child->send('?')) probe.asked_at = probe.last_asked_at = loop_.now();
+void ProbePool::ask(Probe& probe, char question) {
+  if (!probe.child || probe.asked_at != 0 || !probe.child->send(question)) return;
+  probe.asked_at = loop_.now();
+  if (question == kAskReading) probe.last_asked_at = probe.asked_at;
 }
 
 void ProbePool::drain(Probe& probe) {
@@ -106,13 +107,20 @@ void ProbePool::drain(Probe& probe) {
 
 void ProbePool::take(Probe& probe, const ProbeLine& line) {
   if (line.xid && listener_ != nullptr) listener_->xid(probe.gpu.uuid, *line.xid);
-  if (!line.reading && line.error.empty()) return;
+  if (!line.reading && !line.held && line.error.empty()) return;
   probe.asked_at = 0;
-  if (!line.reading) return;  // the driver's own error: its reading ages
+  if (!line.reading && !line.held) return;  // the driver's own error: its reading ages
   probe.pause = 0;
   probe.told_silent_at = 0;
+  if (line.held) {
+    if (!probe.reading) return;  // a whole one is to come first
+    probe.held_at = loop_.now();
+    probe.reading->state.memory = line.held->memory;
+    probe.reading->state.processes = line.held->processes;
+    return;
+  }
   probe.reading = line.reading;
-  if (line.error.empty()) probe.read_at = loop_.now();
+  if (line.error.empty()) probe.read_at = probe.held_at = loop_.now();
   if (listener_ != nullptr) listener_->read(probe.gpu.uuid, *line.reading);
 }
 
@@ -135,7 +143,7 @@ void ProbePool::tick() {
       ++probe.restarts;
       start(probe);
     }
-    if (now - probe.last_asked_at >= options_.ask_every) ask(probe);
+    if (now - probe.last_asked_at >= options_.ask_every) ask(probe, kAskReading);
     latest.push_back({probe.gpu.uuid, probe.reading, probe.read_at, probe.restarts});
   }
   const std::lock_guard lock(mutex_);
@@ -163,7 +171,7 @@ void ProbePool::await_answers() {
 }
 
 std::vector<broker::ProbedGpu> ProbePool::measure() {
-  for (const auto& probe : probes_) ask(*probe);
+  for (const auto& probe : probes_) ask(*probe, kAskHeld);
   await_answers();
   std::vector<broker::ProbedGpu> rows;
   for (const auto& probe : probes_) rows.push_back(row(*probe));
@@ -178,8 +186,11 @@ broker::ProbedGpu ProbePool::row(const Probe& probe) const {
   row.total_bytes = probe.gpu.total_bytes;
   row.context_overhead_bytes = probe.gpu.context_overhead_bytes;
   row.time_scale_micro = probe.gpu.time_scale_micro;
-  if (probe.read_at == 0 || loop_.now() - probe.read_at > kStale) {
-    row.name += " (does not answer)";  // and so has no room
+  if (probe.held_at == 0 || loop_.now() - probe.held_at > kStale) {
+    row.trouble = probe.held_at == 0
+                      ? "NVML has not answered about it yet"
+                      : "NVML does not answer about it since " +
+                            std::to_string((loop_.now() - probe.held_at) / kSecond) + " s";
     return row;
   }
   const inventory::NvmlState& state = probe.reading->state;

@@ -65,7 +65,8 @@ class ProbePool {
 
   // Another inventory: probes of GPUs that are gone end, of new ones start.
   void set_gpus(std::vector<KnownGpu> gpus);
-  // Asks every GPU that is not silent already, waits at most 50 ms, and says what is known.
+  // Asks every GPU that is not silent already what is held of it, waits at most 50 ms, and says
+  // what is known.
   std::vector<broker::ProbedGpu> measure();
   std::vector<LatestReading> latest() const;
   bool is_machine_wide() const { return options_.machine_wide; }
@@ -76,11 +77,12 @@ class ProbePool {
   struct Probe {
     KnownGpu gpu;
     std::optional<ChildProcess> child;
-    std::string partial;         // of a line
-    Nanoseconds asked_at = 0;    // 0: no question is open
-    Nanoseconds started_at = 0;  // or tried to
-    Nanoseconds last_asked_at = 0;
-    Nanoseconds read_at = 0;
+    std::string partial;            // of a line
+    Nanoseconds asked_at = 0;       // 0: no question is open
+    Nanoseconds started_at = 0;     // or tried to
+    Nanoseconds last_asked_at = 0;  // for a whole reading
+    Nanoseconds read_at = 0;        // the whole of `reading`
+    Nanoseconds held_at = 0;        // its memory and processes, which may be younger
     Nanoseconds pause = 0;
     unsigned restarts = 0;
     Nanoseconds told_silent_at = 0;  // 0: not since its last answer
@@ -90,7 +92,7 @@ class ProbePool {
   void tick();
   void start(Probe& probe);
   void stop(Probe& probe);
-  void ask(Probe& probe);
+  void ask(Probe& probe, char question);
   void drain(Probe& probe);
   void take(Probe& probe, const ProbeLine& line);
   void await_answers();

@@ -34,6 +34,15 @@ TEST(ProbeLine, AReadingReadsBackWhole) {
   EXPECT_EQ(read->error, "half of it");
 }
 
+TEST(ProbeLine, WhatIsHeldReadsBackWhole) {
+  ProbeLine line;
+  line.held = inventory::NvmlHeld{{1000, 10, 90, 900}, {{42, 77, inventory::ProcessKind::kMps}}};
+  const auto read = parse_probe_line(probe_line_text(line));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->held, line.held);
+  EXPECT_FALSE(read->reading);
+}
+
 TEST(ProbeLine, JunkIsAnErrorAndAnXidComesAlone) {
   EXPECT_FALSE(parse_probe_line("junk"));
   EXPECT_FALSE(parse_probe_line(R"({"reading": {}})"));
@@ -57,14 +66,17 @@ struct ProbePoolTest : testing::Test {
   ProbePoolTest() {
     std::string name = testing::TempDir() + "/probes-XXXXXX";
     root = mkdtemp(name.data());
-    ProbeLine line;
+    ProbeLine line, held;
     line.reading = reading_with(900);
-    // By the GPU's name: h hangs, e ends at once, x tells of an XID first.
+    held.held =
+        inventory::NvmlHeld{{1000, 10, 190, 800}, {{43, 78, inventory::ProcessKind::kCompute}}};
+    // By the GPU's name: h hangs, e ends at once, x tells of an XID first, m has taken more since.
     EXPECT_TRUE(write_file_atomically(root / "probe",
                                       "#!/bin/bash\ncase $3 in\nh) exec sleep 60;;\ne) exit "
                                       "1;;\nx) echo '{\"xid\": 79}';;\nesac\n"
-                                      "while IFS= read -r -N 1 _; do echo '" +
-                                          probe_line_text(line) + "'; done\n",
+                                      "while IFS= read -r -N 1 q; do case $q$3 in mm) echo '" +
+                                          probe_line_text(held) + "';; *) echo '" +
+                                          probe_line_text(line) + "';; esac; done\n",
                                       0755));
   }
   ~ProbePoolTest() override { fs::remove_all(root); }
@@ -115,6 +127,19 @@ TEST_F(ProbePoolTest, EveryGpuIsMeasuredInItsPlace) {
   EXPECT_EQ(rows[1].processes.at(0).pid, 42);
 }
 
+TEST_F(ProbePoolTest, WhatIsHeldIsYoungerThanTheReadingAndDoesNotMakeItYoung) {
+  clock.advance(kSecond);
+  const auto probes = pool({"m"});
+  ASSERT_TRUE(turn_until([&] { return !heard.reads.empty(); }));
+  EXPECT_EQ(probes->measure().at(0).free_bytes, 800u);
+  EXPECT_EQ(probes->measure().at(0).processes.at(0).pid, 43);
+  pass(kSecond);
+  const LatestReading latest = probes->latest().at(0);
+  EXPECT_EQ(latest.reading->state.memory.free_bytes, 800u);
+  EXPECT_EQ(latest.reading->state.gpu_percent, 5u);
+  EXPECT_EQ(latest.read_at, kSecond);
+}
+
 TEST_F(ProbePoolTest, AGpuThatHangsHasNoRoomAndTheOthersAreServed) {
   clock.advance(kSecond);
   const auto probes = pool({"h", "a"});
@@ -125,6 +150,8 @@ TEST_F(ProbePoolTest, AGpuThatHangsHasNoRoomAndTheOthersAreServed) {
   const auto rows = probes->measure();
   EXPECT_EQ(rows[0].free_bytes, 0u);
   EXPECT_EQ(rows[0].total_bytes, 1000u);
+  EXPECT_EQ(rows[0].trouble, "NVML has not answered about it yet");
+  EXPECT_EQ(rows[1].trouble, "");
   EXPECT_EQ(rows[1].free_bytes, 900u);
   pass(40 * kSecond);  // killed, and another one started
   EXPECT_GE(probes->latest().at(0).restarts, 1u);
