@@ -26,6 +26,8 @@ constexpr Nanoseconds kReconcileEvery = 10 * kSecond;
 // A process that uses a GPU past us is named within 10 s: its GPU is asked every 5 s, and two looks
 // in a row must find it.
 constexpr Nanoseconds kLookEvery = 2 * kSecond;
+// What no event tells of: a NIC plugged in, MIG or MPS switched by somebody.
+constexpr Nanoseconds kInventoryEvery = 600 * kSecond;
 
 std::vector<std::size_t> by_topology(const topology::Shape& shape,
                                      const std::vector<broker::RoomRow>& fitting,
@@ -57,10 +59,10 @@ class Daemon::Probes final : public broker::ProbeSource {
   explicit Probes(Daemon& daemon) : daemon_(daemon) {}
 
   Result<std::unique_ptr<broker::GpuProbe>> open(const std::string& driver) override {
-    if (driver == daemon_.machine_.driver.name)
+    if (driver == daemon_.driver_.name)
       return std::unique_ptr<broker::GpuProbe>(std::make_unique<Probe>(daemon_));
     return Error{Errc::kNotFound,
-                 "open driver " + driver + ": aliquotd serves " + daemon_.machine_.driver.name};
+                 "open driver " + driver + ": aliquotd serves " + daemon_.driver_.name};
   }
 
  private:
@@ -70,16 +72,17 @@ class Daemon::Probes final : public broker::ProbeSource {
     Result<std::vector<broker::ProbedGpu>> gpus() override {
       if (daemon_.probes_) return daemon_.probes_->measure();
       std::vector<broker::ProbedGpu> rows;
-      for (const KnownGpu& gpu : daemon_.view_.gpus) {
+      for (const KnownGpu& gpu : daemon_.machine()->view.gpus) {
         broker::ProbedGpu row;
         row.uuid = gpu.uuid;
         row.name = gpu.name;
         row.total_bytes = gpu.total_bytes;
+        row.trouble = "NVML has not been asked yet";
         rows.push_back(std::move(row));
       }
       return rows;
     }
-    bool is_machine_wide() const override { return !daemon_.machine_.driver.simulated(); }
+    bool is_machine_wide() const override { return !daemon_.driver_.simulated(); }
 
    private:
     Daemon& daemon_;
@@ -90,12 +93,19 @@ class Daemon::Probes final : public broker::ProbeSource {
 
 Daemon::Daemon(Options options, FoundMachine machine, const Clock& clock)
     : options_(std::move(options)),
-      machine_(std::move(machine)),
-      view_(view_of(machine_.inventory, machine_.driver)),
+      driver_(machine.driver),
       clock_(clock),
       probe_source_(std::make_unique<Probes>(*this)),
       health_(board_, clock, health_options(options_.config), options_.log.named("health"),
-              [this](const HealthChange& change) { report_health(change); }) {}
+              [this](const HealthChange& change) { report_health(change); }) {
+  MachineView view = view_of(machine.inventory, machine.driver);
+  machine_ = std::make_shared<const Machine>(Machine{std::move(machine), std::move(view)});
+}
+
+std::shared_ptr<const Daemon::Machine> Daemon::machine() const {
+  const std::lock_guard lock(mutex_);
+  return machine_;
+}
 
 Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock) {
   if (const Status made = make_directories(options.config.state_directory, 0755); !made)
@@ -109,7 +119,7 @@ Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock
   if (const Status started = daemon->start_broker(); !started) return started.error();
   if (const Status started = daemon->start_kubelet_half(); !started) return started.error();
   if (const Status started = daemon->start_metrics(); !started) return started.error();
-  daemon->inventory_wanted_ = daemon->machine_.from_cache;
+  daemon->inventory_wanted_ = daemon->machine_->found.from_cache;
   daemon->maintenance_ = std::thread([self = daemon.get()] { self->maintain(); });
   return daemon;
 }
@@ -153,19 +163,20 @@ Status Daemon::start_broker() {
   auto broker = broker::Broker::open(std::move(broker_options), *probe_source_, clock_);
   if (!broker) return broker.error();
   broker_ = std::move(*broker);
-  board_.set_gpus(view_.offered, view_.shape);
-  ProbePool::Options pool{options_.installation.probe, machine_.driver.libnvidia_ml,
-                          !machine_.driver.simulated(), options_.config.health_check_interval,
-                          options_.log.named("probes")};
-  probes_ = std::make_unique<ProbePool>(std::move(pool), view_.gpus, broker_->loop(), &health_);
+  const auto known = machine();
+  board_.set_gpus(known->view.offered, known->view.shape);
+  ProbePool::Options pool{options_.installation.probe, driver_.libnvidia_ml, !driver_.simulated(),
+                          options_.config.health_check_interval, options_.log.named("probes")};
+  probes_ =
+      std::make_unique<ProbePool>(std::move(pool), known->view.gpus, broker_->loop(), &health_);
   usage_ = std::make_unique<UsageWatch>(
       UsageWatch::Surroundings{broker_->book(), broker_->loop(), *probes_},
       options_.config.state_directory / "usage.json", options_.log.named("usage"));
   // For programs of other users, which ask whether the daemon serves the driver they have chosen.
   const Status told = write_file_atomically(options_.config.state_directory / "driver.json",
-                                            inventory::driver_text(machine_.driver));
-  options_.log.info("serving " + std::to_string(view_.gpus.size()) + " GPUs of " +
-                    machine_.driver.title());
+                                            inventory::driver_text(driver_));
+  options_.log.info("serving " + std::to_string(known->view.gpus.size()) + " GPUs of " +
+                    driver_.title());
   return told;
 }
 
@@ -176,8 +187,7 @@ Status Daemon::start_kubelet_half() {
                       (config.kubelet == UseKubelet::kAuto &&
                        fs::is_directory(config.kubelet_directory / "device-plugins", code));
   if (!wanted) return {};
-  auto files =
-      lay_out_node_files(config.state_directory, options_.installation.library, machine_.driver);
+  auto files = lay_out_node_files(config.state_directory, options_.installation.library, driver_);
   if (!files) return files.error();
   files->image_check = options_.installation.image_check;
   resources_ = open_pod_resources(config.kubelet_directory / "pod-resources" / "kubelet.sock");
@@ -194,7 +204,7 @@ Status Daemon::start_kubelet_half() {
   binding.way = config.injection;
   binding.strategy = config.allocator_strategy;
   binding.files = *files;
-  binding.minors = view_.minors;
+  binding.minors = machine()->view.minors;
   binding.add_wishes = [this](const kube::Pod& pod, const BoundContainer& bound,
                               ContainerGift& gift) { return add_wishes(pod, bound, gift); };
   binding.on_refused_change = [this](const kube::Pod& pod, const std::string& why) {
@@ -226,8 +236,8 @@ Status Daemon::add_wishes(const kube::Pod& pod, const BoundContainer& bound,
   const auto wishes = job_wishes(pod);
   if (!wishes) return wishes.error();
   if (!wishes->hints) return {};
-  const auto job = job_gift(*wishes, machine_.inventory,
-                            inventory::Sysfs(inventory::roots_of(machine_.driver).sys), bound.gpus);
+  const auto job = job_gift(*wishes, machine()->found.inventory,
+                            inventory::Sysfs(inventory::roots_of(driver_).sys), bound.gpus);
   if (!job) return job.error();
   const auto file = options_.config.state_directory / "pods" / (bound.key + ".nccl.xml");
   if (!job->topology.empty())
@@ -250,8 +260,9 @@ Status Daemon::start_api_client() {
   notices.node = config.node_name;
   notices.taint_effect = config.unhealthy_taint;
   notices.log = options_.log.named("notices");
-  for (std::size_t i = 0; i < view_.gpus.size(); ++i)
-    notices.gpu_index[view_.gpus[i].uuid] = static_cast<unsigned>(i);
+  const auto known = machine();
+  for (std::size_t i = 0; i < known->view.gpus.size(); ++i)
+    notices.gpu_index[known->view.gpus[i].uuid] = static_cast<unsigned>(i);
   notices_ = std::make_unique<Notices>(std::move(notices), *api_);
   return {};
 }
@@ -312,10 +323,11 @@ Status Daemon::start_metrics() {
 Result<NodeFigures> Daemon::figures() {
   FiguresSources sources;
   sources.node = options_.config.node_name;
-  sources.driver_version = machine_.inventory.system.driver_version;
-  sources.simulated = machine_.driver.simulated();
+  const auto known = machine();
+  sources.driver_version = known->found.inventory.system.driver_version;
+  sources.simulated = driver_.simulated();
   sources.registered = watch_ && watch_->is_ready();
-  sources.gpus = view_.gpus;
+  sources.gpus = known->view.gpus;
   sources.readings = probes_->latest();
   sources.health = health_.states();
   auto used = on_loop<UsageWatch::Look>(broker_->loop(), [this] { return Result(usage_->look()); });
@@ -331,7 +343,7 @@ Result<NodeFigures> Daemon::figures() {
   sources.now = clock_.now();
   sources.now_unix_s = static_cast<double>(std::time(nullptr));
   sources.inventory_age_s =
-      sources.now_unix_s - static_cast<double>(machine_.inventory.taken_unix_s);
+      sources.now_unix_s - static_cast<double>(known->found.inventory.taken_unix_s);
   return figures_of(sources);
 }
 
@@ -359,10 +371,12 @@ bool Daemon::is_ready() const {
 }
 
 void Daemon::maintain() {
-  Nanoseconds reconciled_at = 0, looked_at = 0;
+  Nanoseconds reconciled_at = 0, looked_at = 0, counted_at = clock_.now();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const bool inventory = std::exchange(inventory_wanted_, false);
+    const bool inventory =
+        std::exchange(inventory_wanted_, false) || clock_.now() - counted_at >= kInventoryEvery;
+    if (inventory) counted_at = clock_.now();
     const bool changed = std::exchange(pods_changed_, false);
     lock.unlock();
     if (inventory) take_inventory();
@@ -388,7 +402,7 @@ void Daemon::take_inventory() {
     options_.log.warning("inventory: " + taken.error().message + "; the last one stays");
     return;
   }
-  if (taken->driver.name != machine_.driver.name) {
+  if (taken->driver.name != driver_.name) {
     options_.log.warning("the driver is " + taken->driver.name + " now; restart to serve it");
     return;
   }
@@ -398,6 +412,9 @@ void Daemon::take_inventory() {
     probes_->set_gpus(gpus);
     return true;
   }));
+  auto renewed = std::make_shared<const Machine>(Machine{*std::move(taken), std::move(view)});
+  const std::lock_guard lock(mutex_);
+  machine_ = std::move(renewed);
 }
 
 }  // namespace aliquot::node

@@ -75,8 +75,14 @@ class Daemon {
 
  private:
   class Probes;
+  // What the machine is, as of one inventory.
+  struct Machine {
+    FoundMachine found;
+    MachineView view;
+  };
 
   Daemon(Options options, FoundMachine machine, const Clock& clock);
+  std::shared_ptr<const Machine> machine() const;
   Status start_broker();
   Status start_kubelet_half();
   Status add_wishes(const kube::Pod& pod, const BoundContainer& bound, ContainerGift& gift) const;
@@ -95,8 +101,7 @@ class Daemon {
   std::vector<broker::NoteRow> notes() const;
 
   Options options_;
-  FoundMachine machine_;
-  MachineView view_;
+  const inventory::Driver driver_;  // the same for all its life
   const Clock& clock_;
   DeviceBoard board_;
   std::unique_ptr<Probes> probe_source_;
@@ -113,7 +118,8 @@ class Daemon {
   std::unique_ptr<DcgmSource> dcgm_;
   std::unique_ptr<ScrapeServer> scrapes_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;                // guards what follows
+  std::shared_ptr<const Machine> machine_;  // shared with whoever looks while another is taken
   std::vector<UnleasedProcess> unleased_;
   std::vector<Misconduct> misconduct_;
   std::condition_variable woken_;

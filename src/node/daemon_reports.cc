@@ -45,15 +45,16 @@ void Daemon::report_health(const HealthChange& change) {
 
 // On the loop: `aliquot ps` asks for them.
 std::vector<broker::NoteRow> Daemon::notes() const {
+  const auto known = machine();
   std::vector<broker::NoteRow> rows;
   for (const NodeHealth::State& one : health_.states()) {
     if (one.state == inventory::HealthState::kHealthy) continue;
     std::string why;
     for (const inventory::HealthFault& fault : one.faults)
       why += (why.empty() ? ": " : "; ") + fault.evidence;
-    const auto gpu = std::ranges::find(view_.gpus, one.uuid, &KnownGpu::uuid);
-    rows.push_back({"gpu_health",
-                    "GPU " + std::to_string(gpu - view_.gpus.begin()) + " " + one.uuid,
+    const std::vector<KnownGpu>& gpus = known->view.gpus;
+    const auto gpu = std::ranges::find(gpus, one.uuid, &KnownGpu::uuid);
+    rows.push_back({"gpu_health", "GPU " + std::to_string(gpu - gpus.begin()) + " " + one.uuid,
                     "is " + std::string(name_of(one.state)) + why});
   }
   for (const UnleasedProcess& process : unleased())

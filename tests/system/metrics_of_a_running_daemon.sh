@@ -46,6 +46,12 @@ grep -qi '^content-type: application/openmetrics-text; version=1.0.0' "$work/hea
 same "OpenMetrics' end" "# EOF" "$(tail -1 "$work/open")"
 grep -q '^# UNIT aliquot_gpu_power_watts watts$' "$work/open" || fail "OpenMetrics has units"
 
+# Another inventory, another age: it is told of the one that is in force.
+within 5 more aliquot_node_inventory_age_seconds 2.9
+kill -HUP "$daemon"
+younger() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < 2.5)' "$(value aliquot_node_inventory_age_seconds)"; }
+within 10 younger
+
 # Killed, it goes on from what was shown.
 granted=$(value "$(of_train memory_granted_byte_seconds_total)")
 energy=$(value "$(of_train energy_joules_total)")
