@@ -8,10 +8,13 @@
 #include <set>
 
 #include "cli/compute_options.h"
+#include "cli/numa_binding.h"
 #include "cli/share_options.h"
 #include "cli/surroundings.h"
 #include "cli/tenant.h"
 #include "common/state_directory.h"
+#include "inventory/document.h"
+#include "inventory/driver_look.h"
 #include "simdriver/machine.h"
 #include "simdriver/presets.h"
 
@@ -21,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunOptions {
-  std::string sim, name, lease;
+  std::string sim, name, lease, numa = "off";
   ShareOptions share;
   broker::ComputeChange compute;
   bool wait = false;
@@ -78,10 +81,9 @@ TenantView view_of(const inventory::Driver& driver, const broker::LeaseGrant& le
 }
 
 // Says once of each process of ours that uses a GPU without limits.
-void report_bypasses(const Run& run, const std::string& lease, std::set<std::int32_t>& known) {
-  auto broker = broker_of_lease(lease);
-  if (!broker) return;
-  const auto rows = broker->bypasses();
+void report_bypasses(const Run& run, const std::string& lease, broker::Client& broker,
+                     std::set<std::int32_t>& known) {
+  const auto rows = broker.bypasses();
   if (!rows) return;
   for (const broker::BypassRow& row : *rows)
     if (row.lease == lease && known.insert(row.pid).second)
@@ -176,7 +178,7 @@ int watch(const Run& run, const Watched& watched, broker::Client& broker) {
     broker = *std::move(next);
     return broker.broker_pidfd();
   };
-  watch.every_second = [&] { report_bypasses(run, watched.lease.name, bypasses); };
+  watch.every_second = [&] { report_bypasses(run, watched.lease.name, broker, bypasses); };
   return watch_tenant(watched.tenant, watch);
 }
 
@@ -202,6 +204,26 @@ void say_lease(const Run& run, const broker::LeaseGrant& lease, const inventory:
               std::to_string(gpu.index) + " --policy burst)");
 }
 
+// Where the command is to run; nothing: anywhere.
+Result<std::optional<NumaBinding>> binding_for(const Run& run, const inventory::Driver& driver,
+                                               const broker::LeaseGrant& lease) {
+  if (run.options.numa != "near") return std::optional<NumaBinding>();
+  const auto answer =
+      inventory::look_at_driver([&driver] { return inventory::open_nvml(driver.libnvidia_ml); });
+  if (!answer) return answer.error();
+  std::vector<inventory::NvmlGpu> gpus;
+  for (const broker::GrantedGpu& granted : lease.gpus)
+    for (const inventory::GpuAnswer& one : answer->gpus)
+      if (one.gpu.uuid == granted.uuid) gpus.push_back(one.gpu);
+  if (gpus.size() != lease.gpus.size())
+    return Error{Errc::kUnavailable,
+                 "bind near the share's GPUs: the driver does not say where one of them is; run "
+                 "with --numa off"};
+  auto binding = near_gpus(gpus, inventory::Sysfs(inventory::roots_of(driver).sys));
+  if (!binding) return binding.error();
+  return std::optional(*std::move(binding));
+}
+
 Result<int> run_in_lease(const Run& run) {
   if (inside_lease())
     return Error{Errc::kInvalid, "this is inside a lease already; run it outside"};
@@ -217,14 +239,28 @@ Result<int> run_in_lease(const Run& run) {
   const auto lease = obtain_lease(run, *driver, contained, *broker);
   if (!lease) return lease.error();
   say_lease(run, *lease, *driver);
+  const auto numa = binding_for(run, *driver, *lease);
+  if (!numa) return numa.error();
   const auto tenant = launch_tenant(
-      {run.command, view_of(*driver, *lease, *libraries), contained, *libraries / "names"});
+      {run.command, view_of(*driver, *lease, *libraries), contained, *libraries / "names", *numa});
   if (!tenant) {
     if (!exec_status(tenant.error())) return tenant.error();
     run.err << "aliquot run: " << tenant.error().message << '\n';
     return *exec_status(tenant.error());
   }
   return watch(run, {*lease, *driver, *tenant}, *broker);
+}
+
+// How the command is run, whatever its share is.
+void add_manner(CLI::App& run, RunOptions& options) {
+  run.add_option("--numa", options.numa,
+                 "near: CPUs and memory of the NUMA nodes of the share's GPUs alone")
+      ->type_name("near|off")
+      ->check(CLI::IsMember({"near", "off"}))
+      ->capture_default_str();
+  run.add_flag("--wait", options.wait, "Wait for room instead of being refused");
+  run.add_flag("--cooperative", options.cooperative, "Preload only, no mount namespace");
+  run.add_flag("-q,--quiet", options.quiet, "Do not say which driver and lease it is");
 }
 
 }  // namespace
@@ -262,9 +298,7 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->excludes("--class")
       ->excludes("--priority")
       ->excludes("--cap");
-  run->add_flag("--wait", options->wait, "Wait for room instead of being refused");
-  run->add_flag("--cooperative", options->cooperative, "Preload only, no mount namespace");
-  run->add_flag("-q,--quiet", options->quiet, "Do not say which driver and lease it is");
+  add_manner(*run, *options);
   run->prefix_command();
   run->footer("The command follows the options, best after --.");
   run->callback([options, compute, run, &invocation] {

@@ -51,6 +51,7 @@ Status become_tenant(const TenantLaunch& launch) {
     prepend("LD_LIBRARY_PATH", launch.names.string());
   }
   ::unsetenv("ALIQUOT_SIM");  // the lease says which driver
+  if (launch.numa) return bind_here(*launch.numa);
   return {};
 }
 

@@ -6,9 +6,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/numa_binding.h"
 #include "cli/tenant_namespace.h"
 #include "common/result.h"
 
@@ -19,6 +21,7 @@ struct TenantLaunch {
   TenantView view;
   bool contained = true;        // in a mount namespace; else preloaded only
   std::filesystem::path names;  // our library under the driver's names (cooperative mode)
+  std::optional<NumaBinding> numa = std::nullopt;
 };
 
 // Forks and executes. An error means that nothing runs; it says at which step. Errc::kNotFound:
