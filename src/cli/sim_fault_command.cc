@@ -15,7 +15,7 @@ using simdriver::FaultKind;
 struct FaultOptions {
   std::string machine;
   unsigned gpu = 0;
-  std::uint64_t xid = 0, ecc_single = 0, ecc_double = 0, link = 0, hang_ms = 0;
+  std::uint64_t xid = 0, ecc_single = 0, ecc_double = 0, link = 0, hang_ms = 0, heat_c = 0;
   bool lost = false, lift = false, through_dlsym = false;
   std::string call;
   CLI::Option* gpu_given = nullptr;
@@ -24,6 +24,7 @@ struct FaultOptions {
   CLI::Option* ecc_double_given = nullptr;
   CLI::Option* link_given = nullptr;
   CLI::Option* hang_given = nullptr;
+  CLI::Option* heat_given = nullptr;
 };
 
 // The one fault that was asked for.
@@ -41,6 +42,8 @@ std::optional<simdriver::FaultRequest> fault_of(const FaultOptions& options) {
     return simdriver::FaultRequest{gpu, FaultKind::kLinkDown, std::uint64_t{1} << options.link};
   if (options.hang_given->count() > 0)
     return simdriver::FaultRequest{gpu, FaultKind::kNvmlHang, options.hang_ms};
+  if (options.heat_given->count() > 0)
+    return simdriver::FaultRequest{gpu, FaultKind::kHeat, options.heat_c};
   return std::nullopt;
 }
 
@@ -66,7 +69,7 @@ Status inject(const FaultOptions& options) {
   if (!fault)
     return Error{Errc::kInvalid,
                  "which fault? of a GPU: --xid, --lost, --ecc-single, --ecc-double, --link-down, "
-                 "--nvml-hang; of the machine: --fail, --dlsym; or --lift"};
+                 "--nvml-hang, --temperature; of the machine: --fail, --dlsym; or --lift"};
   if (options.gpu_given->count() == 0) return Error{Errc::kInvalid, "which GPU? give --gpu INDEX"};
   return simdriver::inject_fault(*found, *fault);
 }
@@ -92,6 +95,8 @@ void add_sim_fault(CLI::App& sim, Invocation& invocation) {
                             ->check(CLI::Range(0, 31));
   options->hang_given = kinds->add_option("--nvml-hang", options->hang_ms,
                                           "NVML answers so many milliseconds late (0: no more)");
+  options->heat_given = kinds->add_option("--temperature", options->heat_c,
+                                          "The chip is so hot, in degrees Celsius (0: no more)");
   kinds->add_option("--fail", options->call, "This call of the driver API fails, in each process")
       ->type_name("SYMBOL[:NTH][=RESULT]");
   kinds->add_flag("--dlsym", options->through_dlsym,

@@ -52,7 +52,7 @@ struct GpuTelemetry {
   std::uint32_t links_down;     // bit per NVLink
   std::uint32_t hang_ms;        // libnvidia-ml is to answer this much later
   std::uint32_t process_count;  // that follow; at most kMostProcessesTold
-  std::uint32_t reserved;
+  std::uint32_t heat_c;         // the chip is so hot whatever it does; 0: as its use makes it
 };
 
 // So that an answer is one datagram of the channel.
@@ -144,6 +144,7 @@ enum class FaultKind : std::uint32_t {
   kLinkDown,   // value: bit per NVLink; 0 lifts it
   kNvmlHang,   // value: milliseconds that NVML is late about the GPU; 0 lifts it
   kNone,       // lifts all
+  kHeat,       // value: degrees Celsius of the chip, whatever it does; 0 lifts it
 };
 
 struct FaultRequest {

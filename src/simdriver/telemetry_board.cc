@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kEventsKept = 256;
 constexpr std::uint64_t kLongestHangMs = 60'000;
+constexpr std::uint64_t kHottestC = 150;  // nothing would answer any more
 // NVML_COMPUTEMODE_: default, prohibited, exclusive process; 1 (exclusive thread) is gone.
 bool is_compute_mode(std::uint64_t mode) { return mode == 0 || mode == 2 || mode == 3; }
 
@@ -35,6 +36,7 @@ void TelemetryBoard::fill(unsigned index, GpuTelemetry& out) const {
   out.lost = gpu.lost ? 1 : 0;
   out.links_down = gpu.links_down;
   out.hang_ms = gpu.hang_ms;
+  out.heat_c = gpu.heat_c;
 }
 
 bool TelemetryBoard::apply(const SetRequest& request) {
@@ -101,10 +103,15 @@ bool TelemetryBoard::apply(const FaultRequest& request) {
     case FaultKind::kNvmlHang:
       gpu.hang_ms = static_cast<std::uint32_t>(std::min(request.value, kLongestHangMs));
       return true;
+    case FaultKind::kHeat:
+      if (request.value > kHottestC) return false;
+      gpu.heat_c = static_cast<std::uint32_t>(request.value);
+      return true;
     case FaultKind::kNone:
       gpu.lost = false;
       gpu.links_down = 0;
       gpu.hang_ms = 0;
+      gpu.heat_c = 0;
       return true;
   }
   return false;

@@ -59,6 +59,7 @@ class TelemetryBoard {
     std::uint32_t accounting = 0;
     std::uint32_t links_down = 0;
     std::uint32_t hang_ms = 0;
+    std::uint32_t heat_c = 0;
     bool lost = false;
   };
   void add_event(unsigned gpu, GpuEventKind kind, std::uint64_t data);

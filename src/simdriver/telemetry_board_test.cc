@@ -58,7 +58,19 @@ TEST_F(Board, ALostGpuComesBackWhenTheFaultIsLifted) {
   EXPECT_EQ(told(1).lost, 0u);
 }
 
+TEST_F(Board, HeatIsToldUntilItIsLifted) {
+  EXPECT_TRUE(fail(FaultKind::kHeat, 95, 1));
+  EXPECT_EQ(told(1).heat_c, 95u);
+  EXPECT_EQ(told(0).heat_c, 0u);
+  EXPECT_TRUE(fail(FaultKind::kHeat, 0, 1));
+  EXPECT_EQ(told(1).heat_c, 0u);
+  EXPECT_TRUE(fail(FaultKind::kHeat, 95, 1));
+  EXPECT_TRUE(fail(FaultKind::kNone, 0, 1));
+  EXPECT_EQ(told(1).heat_c, 0u);
+}
+
 TEST_F(Board, RefusesToBreakWhatTheGpuHasNot) {
+  EXPECT_FALSE(fail(FaultKind::kHeat, 151));
   EXPECT_FALSE(fail(FaultKind::kLinkDown, 1u << 12));
   EXPECT_TRUE(fail(FaultKind::kLinkDown, 1u << 11));
   const MachineSpec gaming =

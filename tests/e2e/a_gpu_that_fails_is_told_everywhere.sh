@@ -34,18 +34,19 @@ within 5 event_says 'GpuUnhealthy: GPU 0 .*XID 48'
 fault --gpu 1 --lost
 fault --gpu 2 --ecc-double 3
 fault --gpu 4 --link-down 2
-within $((interval + 1)) kubelet_offers 64
+fault --gpu 5 --temperature 95
+within $((interval + 1)) kubelet_offers 48
 fault --gpu 3 --nvml-hang 3600000
-within 17 kubelet_offers 48  # asked within 4 s, two silences of 5 s: one may be a reset
-within 6 node_offers 48
+within 17 kubelet_offers 32  # asked within 4 s, two silences of 5 s: one may be a reset
+within 6 node_offers 32
 within 2 condition_is False
-for said in 'GPU 1 .*lost' 'GPU 2 .*ECC' 'GPU 3 .*does not answer' 'GPU 4 .*NVLink 2'; do
+for said in 'GPU 1 .*lost' 'GPU 2 .*ECC' 'GPU 3 .*does not answer' 'GPU 4 .*NVLink 2' 'GPU 5 .*95 C'; do
   within 3 condition_says "$said"
   within 3 event_says "GpuUnhealthy: $said"
   ps_says "$said" || fail "ps does not say '$said': $(aliquot ps)"
 done
 within 3 taint_is PreferNoSchedule
-same "GPUs that are healthy by the metrics" "0 0 0 0 0 1 1 1" "$(healthy '.' | xargs)"
+same "GPUs that are healthy by the metrics" "0 0 0 0 0 0 1 1" "$(healthy '.' | xargs)"
 
 # The hung one costs the others nothing: metrics within 1 s, Allocate, a share.
 metrics 1 >/dev/null || fail "metrics did not answer within 1 s while NVML hangs on GPU 3"
@@ -58,12 +59,12 @@ same "memory of a pod that runs all the time" $((4 * GiB)) "$(kubectl exec befor
 # Gone, they come back by themselves; an XID and ECC errors, of which nothing can be seen, after a quiet time.
 configure 2s
 on_node kill -HUP "$(cat "$KUBE_RUN/pids/aliquotd")"
-for gpu in 0 1 2 3 4; do fault --gpu $gpu --lift; done
+for gpu in 0 1 2 3 4 5; do fault --gpu $gpu --lift; done
 within 60 kubelet_offers_all
 within 6 gpus_allocatable
 within 5 condition_is True
 within 5 taint_is ''
-for gpu in 0 1 2 3 4; do within 5 event_says "GpuRecovered: GPU $gpu "; done
+for gpu in 0 1 2 3 4 5; do within 5 event_says "GpuRecovered: GPU $gpu "; done
 ! ps_says 'GPU . GPU-.* is ' || fail "ps still tells: $(aliquot ps)"
 same "GPUs that are healthy by the metrics" "1 1 1 1 1 1 1 1" "$(healthy '.' | xargs)"
 delete before others

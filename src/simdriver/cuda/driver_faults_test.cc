@@ -169,6 +169,21 @@ TEST_F(Faults, ALinkThatIsDown) {
   EXPECT_EQ(state(2), NVML_FEATURE_ENABLED);
 }
 
+TEST_F(Faults, AChipThatIsHot) {
+  const auto degrees = [&] {
+    unsigned celsius = 0;
+    EXPECT_EQ(NVML(nvmlDeviceGetTemperature)(device_, NVML_TEMPERATURE_GPU, &celsius),
+              NVML_SUCCESS);
+    return celsius;
+  };
+  const unsigned before = degrees();
+  inject(FaultKind::kHeat, 95);
+  EXPECT_EQ(degrees(), 95u);
+  EXPECT_EQ(allocate(), CUDA_SUCCESS);
+  inject(FaultKind::kNone);
+  EXPECT_LE(degrees(), before + 30);  // as its use makes it
+}
+
 TEST_F(Faults, AnNvmlThatIsLate) {
   const auto asked_for = [&] {
     const auto began = std::chrono::steady_clock::now();

@@ -40,7 +40,7 @@ Dynamics dynamics_of(const GpuModel& model, const GpuTelemetry& now) {
   result.pcie_generation = result.idle && scales ? 1 : model.pcie.generation;
   const unsigned busy_mw = busy_power_mw(model, now);
   result.power_mw = between(model.power.idle_mw, busy_mw, percent);
-  result.temperature_c = between(heat.idle_c, heat.busy_c, percent);
+  result.temperature_c = now.heat_c != 0 ? now.heat_c : between(heat.idle_c, heat.busy_c, percent);
   result.memory_temperature_c =
       heat.memory_max_c == 0 ? 0 : between(heat.idle_c + 2, heat.busy_c + 10, percent);
   // mW times ns is pJ; divided in two steps so that a year fits.
