@@ -37,9 +37,14 @@ ProbePool::~ProbePool() {
   for (const auto& probe : probes_) stop(*probe);
 }
 
-// A health check more often than that needs readings as often.
+// Health is judged by the first reading after an interval: so soon after it must there be one.
 void ProbePool::ask_every(Nanoseconds interval) {
-  options_.ask_every = std::clamp(interval, kTick, kLongestBetween);
+  options_.ask_every = std::clamp(interval / 4, kTick, kLongestBetween);
+}
+
+// By the tick that is nearest.
+bool ProbePool::wants_reading(const Probe& probe) const {
+  return loop_.now() - probe.last_asked_at >= options_.ask_every - kTick / 2;
 }
 
 void ProbePool::set_gpus(std::vector<KnownGpu> gpus) {
@@ -143,7 +148,7 @@ void ProbePool::tick() {
       ++probe.restarts;
       start(probe);
     }
-    if (now - probe.last_asked_at >= options_.ask_every) ask(probe, kAskReading);
+    if (wants_reading(probe)) ask(probe, kAskReading);
     latest.push_back({probe.gpu.uuid, probe.reading, probe.read_at, probe.restarts});
   }
   const std::lock_guard lock(mutex_);
@@ -171,7 +176,8 @@ void ProbePool::await_answers() {
 }
 
 std::vector<broker::ProbedGpu> ProbePool::measure() {
-  for (const auto& probe : probes_) ask(*probe, kAskHeld);
+  // A reading tells what is held too: who measures all the time must not keep it from being asked.
+  for (const auto& probe : probes_) ask(*probe, wants_reading(*probe) ? kAskReading : kAskHeld);
   await_answers();
   std::vector<broker::ProbedGpu> rows;
   for (const auto& probe : probes_) rows.push_back(row(*probe));

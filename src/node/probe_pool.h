@@ -70,7 +70,7 @@ class ProbePool {
   std::vector<broker::ProbedGpu> measure();
   std::vector<LatestReading> latest() const;
   bool is_machine_wide() const { return options_.machine_wide; }
-  // On the loop.
+  // Whole readings, four times in a health check's interval; on the loop.
   void ask_every(Nanoseconds interval);
 
  private:
@@ -93,6 +93,7 @@ class ProbePool {
   void start(Probe& probe);
   void stop(Probe& probe);
   void ask(Probe& probe, char question);
+  bool wants_reading(const Probe& probe) const;
   void drain(Probe& probe);
   void take(Probe& probe, const ProbeLine& line);
   void await_answers();

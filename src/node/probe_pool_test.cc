@@ -70,14 +70,15 @@ struct ProbePoolTest : testing::Test {
     line.reading = reading_with(900);
     held.held =
         inventory::NvmlHeld{{1000, 10, 190, 800}, {{43, 78, inventory::ProcessKind::kCompute}}};
-    // By the GPU's name: h hangs, e ends at once, x tells of an XID first, m has taken more since.
-    EXPECT_TRUE(write_file_atomically(root / "probe",
-                                      "#!/bin/bash\ncase $3 in\nh) exec sleep 60;;\ne) exit "
-                                      "1;;\nx) echo '{\"xid\": 79}';;\nesac\n"
-                                      "while IFS= read -r -N 1 q; do case $q$3 in mm) echo '" +
-                                          probe_line_text(held) + "';; *) echo '" +
-                                          probe_line_text(line) + "';; esac; done\n",
-                                      0755));
+    // By the GPU's name: h hangs, e ends at once, x tells of an XID first, m has taken more
+    // since, and s is slow to say so.
+    EXPECT_TRUE(write_file_atomically(
+        root / "probe",
+        "#!/bin/bash\ncase $3 in\nh) exec sleep 60;;\ne) exit "
+        "1;;\nx) echo '{\"xid\": 79}';;\nesac\n"
+        "while IFS= read -r -N 1 q; do case $q$3 in mm|ms) [ $3 = m ] || sleep 0.08; echo '" +
+            probe_line_text(held) + "';; *) echo '" + probe_line_text(line) + "';; esac; done\n",
+        0755));
   }
   ~ProbePoolTest() override { fs::remove_all(root); }
 
@@ -138,6 +139,18 @@ TEST_F(ProbePoolTest, WhatIsHeldIsYoungerThanTheReadingAndDoesNotMakeItYoung) {
   EXPECT_EQ(latest.reading->state.memory.free_bytes, 800u);
   EXPECT_EQ(latest.reading->state.gpu_percent, 5u);
   EXPECT_EQ(latest.read_at, kSecond);
+}
+
+TEST_F(ProbePoolTest, WhoeverMeasuresAllTheTimeKeepsNoReadingFromBeingAsked) {
+  clock.advance(kSecond);
+  const auto probes = pool({"s"});
+  ASSERT_TRUE(turn_until([&] { return !heard.reads.empty(); }));
+  for (int second = 0; second < 20; ++second) {
+    static_cast<void>(probes->measure());  // its answer comes after the tick
+    pass(kSecond);
+    loop.turn(100);
+  }
+  EXPECT_GE(heard.reads.size(), 4u);  // every 5 s
 }
 
 TEST_F(ProbePoolTest, AGpuThatHangsHasNoRoomAndTheOthersAreServed) {
