@@ -40,6 +40,7 @@ echo "e2e: binaries and images: $((SECONDS - began)) s"
 trap finish EXIT
 at=$SECONDS
 $cluster up
+$cluster in scripts/kube/daemon_account.sh
 $cluster in "$BUILD/bin/aliquot" sim up --node a100x8 --speed 0.1 --name node >/dev/null
 (. tests/e2e/harness.sh && daemon && within 30 gpus_allocatable)
 echo "e2e: a node beside a simulated a100x8: $((SECONDS - at)) s"
@@ -55,4 +56,9 @@ for test in "$@"; do
   timeout "$patience" "tests/e2e/$name.sh" || { echo "e2e: $name: FAILED after $((SECONDS - at)) s"; exit 1; }
   echo "e2e: $name: $((SECONDS - at)) s"
 done
+# The daemon is no administrator (deploy/kubernetes/rbac.yaml): whatever it was refused is a verb that is missing.
+if grep -i 'forbidden\|cannot .* resource' "$KUBE_RUN"/logs/aliquotd.log; then
+  echo "e2e: FAILED: the API server refused aliquotd something (see above): deploy/kubernetes/rbac.yaml"
+  exit 1
+fi
 echo "e2e: all passed in $((SECONDS - began)) s (simulated GPUs)"

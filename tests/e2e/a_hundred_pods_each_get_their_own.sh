@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Made at once, each with another limit: every container must see its own, by name.
+# Made at once, each with another limit: every container must see its own, by name. The daemon that has
+# seen them come and go holds no more memory than it may.
 . "$(dirname "$0")/harness.sh"
 count=${PODS:-100}
 for i in $(seq "$count"); do
@@ -12,3 +13,6 @@ for i in $(seq "$count"); do
 done
 delete --all
 within 20 no_leases
+resident=$(on_node awk '/^VmRSS/ {print $2}' "/proc/$(cat "$KUBE_RUN/pids/aliquotd")/status")
+[ "$resident" -lt 65536 ] || fail "aliquotd has $resident KiB resident, 64 MiB are its most"
+echo "aliquotd: $((resident / 1024)) MiB resident after $count pods"

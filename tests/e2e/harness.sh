@@ -91,7 +91,7 @@ print(json.dumps({"apiVersion": "v1", "kind": "Binding", "target": {"apiVersion"
 }
 # The daemon, as scripts/e2e.sh starts it at first: daemon [FLAG...]
 daemon() {
-  "$cluster" run aliquotd env KUBECONFIG="$KUBE_RUN/pki/admin.kubeconfig" "$BUILD/bin/aliquotd" --sim node \
+  "$cluster" run aliquotd env KUBECONFIG="$KUBE_RUN/pki/aliquotd.kubeconfig" "$BUILD/bin/aliquotd" --sim node \
     --node-name "$NODE" "$@"
 }
 # Another one, with other flags, that kubelet has taken up: daemon_with [FLAG...]
