@@ -73,6 +73,7 @@ class Program {
   void step_pool();
   void step_read_pool();
   void step_physical();
+  void pass_by_descriptor();
   void map();
   void unmap();
   void step_array();
@@ -138,6 +139,7 @@ class Program {
   std::size_t current_ = 0;
   std::map<Id, CUdeviceptr> addresses_;
   std::map<Id, CUmemGenericAllocationHandle> physical_;
+  std::set<Id> exportable_;
   std::map<Id, CUarray> arrays_;
   std::map<Id, CUmemoryPool> pools_;
   std::vector<Mapping> mappings_;

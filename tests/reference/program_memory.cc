@@ -1,4 +1,6 @@
 // Steps that take memory, give it back, and ask about it.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "reference/program.h"
@@ -170,6 +172,7 @@ void Program::step_physical() {
     physical_.erase(which);
     return;
   }
+  if (!physical_.empty() && one_in(4)) return pass_by_descriptor();
   if (!physical_.empty() && one_in(2)) return map();
   const auto gpu = static_cast<unsigned>(up_to(plan_.gpus - 1));
   const Bytes bytes = one_in(4) ? some_bytes() : kGranule * (1 + up_to(20));
@@ -181,7 +184,30 @@ void Program::step_physical() {
   Id id = -1;
   expect(call("cuMemCreate", bytes), model_.physical(gpu, bytes, id),
          CU(cuMemCreate)(&handle, bytes, &properties, 0));
-  if (id >= 0) physical_[id] = handle;
+  if (id < 0) return;
+  physical_[id] = handle;
+  if (properties.requested_handle_types != 0) exportable_.insert(id);
+}
+
+// Out of the process and in again; in between the descriptor alone may keep the memory.
+void Program::pass_by_descriptor() {
+  const auto which =
+      std::next(physical_.begin(), static_cast<std::ptrdiff_t>(up_to(physical_.size() - 1)));
+  auto& [id, handle] = *which;
+  const bool may = exportable_.contains(id);
+  constexpr auto kType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  int fd = -1;
+  expect("cuMemExportToShareableHandle", may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+         CU(cuMemExportToShareableHandle)(&fd, handle, kType, 0));
+  if (!may) return;
+  expect("cuMemRelease(exported)", CUDA_SUCCESS, CU(cuMemRelease)(handle));
+  const unsigned gpu = model_.memory(id).gpu;
+  expect_number("free, while a descriptor keeps the memory", model_.free_bytes(gpu),
+                simdriver::test::free_bytes(gpu));
+  expect("cuMemImportFromShareableHandle", CUDA_SUCCESS,
+         CU(cuMemImportFromShareableHandle)(
+             &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)), kType));
+  close(fd);
 }
 
 void Program::map() {

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "driver_abi/nvml_constants.h"
 #include "simdriver/presets.h"
 #include "simdriver/server/handlers.h"
@@ -119,6 +121,22 @@ TEST_F(TelemetryHandler, AFatalXidEndsTheContextsOfItsGpuAlone) {
   ASSERT_EQ(ask(TelemetryOp::kEvents, EventsRequest{0}), NVML_SUCCESS);
   EXPECT_EQ(reply_at<EventsReply>().count, 2u);
   EXPECT_EQ(reply_at<GpuEvent>(sizeof(EventsReply)).data, 63u);
+}
+
+TEST_F(TelemetryHandler, EveryFatalXidEndsContextsWithItsError) {
+  const std::map<std::uint64_t, std::uint32_t> documented = {
+      {13, 719}, {31, 700}, {43, 719}, {45, 719}, {48, 214}, {62, 999},
+      {74, 220}, {79, 999}, {94, 214}, {95, 214}, {119, 999}};
+  for (std::uint64_t xid = 1; xid < 150; ++xid) {
+    start(false);
+    const auto context = machine_->open_context(*session_, 0);
+    ASSERT_TRUE(context);
+    ASSERT_EQ(ask(TelemetryOp::kFault, FaultRequest{0, FaultKind::kXid, xid}), NVML_SUCCESS);
+    const auto known = documented.find(xid);
+    EXPECT_EQ((*context)->server->lost, known == documented.end() ? 0 : known->second) << xid;
+    ASSERT_EQ(ask(TelemetryOp::kEvents, EventsRequest{0}), NVML_SUCCESS);
+    EXPECT_EQ(reply_at<GpuEvent>(sizeof(EventsReply)).data, xid);
+  }
 }
 
 TEST_F(TelemetryHandler, ComputeModesLetInWhomTheyShould) {
