@@ -36,6 +36,17 @@ inline std::uint64_t kernel_key(const KernelShape& shape) {
   return key == 0 ? 1 : key;
 }
 
+// What a graph is taken to last until it is measured, as a whole: it cannot be stopped between its
+// nodes. `known_ns`: those of its kernels that were measured elsewhere; each other one counts as a
+// short one, and all of these together as one unknown kernel at least.
+inline Nanoseconds graph_estimate(Nanoseconds known_ns, std::uint64_t unknown_kernels,
+                                  Nanoseconds unknown_kernel_ns) {
+  constexpr Nanoseconds kShort = 10 * kMicrosecond;
+  if (unknown_kernels == 0) return known_ns;
+  const Nanoseconds unknown = static_cast<Nanoseconds>(unknown_kernels) * kShort;
+  return known_ns + (unknown > unknown_kernel_ns ? unknown : unknown_kernel_ns);
+}
+
 class Estimates {
  public:
   struct Estimate {

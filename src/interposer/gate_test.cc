@@ -190,6 +190,56 @@ TEST(Gate, CapturedWorkPassesAClosedGateAndNothingIsAskedAroundIt) {
   EXPECT_EQ(share.calls("cuStreamIsCapturing"), 1u);  // not asked when nothing is captured
 }
 
+// A graph of `kernels` nodes, all the same kernel.
+CUgraphExec graph_of(int kernels) {
+  CUgraph graph = nullptr;
+  cuGraphCreate(&graph, 0);
+  CUDA_KERNEL_NODE_PARAMS params{};
+  params.grid_x = params.grid_y = params.grid_z = 1;
+  params.block_x = params.block_y = params.block_z = 1;
+  CUgraphNode node = nullptr;
+  for (int i = 0; i < kernels; ++i) cuGraphAddKernelNode_v2(&node, graph, nullptr, 0, &params);
+  CUgraphExec made = nullptr;
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&made, graph, 0), CUDA_SUCCESS);
+  return made;
+}
+
+TEST(Gate, AGraphIsTakenToLastAsLongAsItsKernelsDid) {
+  GatedShare share;
+  share.begin();
+  share.fake.kernel_ms = 2;
+  share.open_for(100 * kSecond, 1);
+  // One launch of the kernel by itself is measured.
+  ASSERT_EQ(cuLaunchKernel(kNoFunction, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return share.report().in_flight == 0; }));
+  const Work graph = work_of(driver_abi::Cuda::cuGraphLaunch, graph_of(50), CUstream{});
+  EXPECT_EQ(graph.assumed_ns, 100 * kMillisecond);
+}
+
+TEST(Gate, AGraphOfUnknownKernelsCountsEachOfThem) {
+  GatedShare share;
+  share.begin();
+  share.fake.work_ends = false;
+  share.open_for(100 * kSecond, 1);
+  ASSERT_EQ(cuGraphLaunch(graph_of(2000), nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(share.report().outstanding_ns, 20 * kMillisecond);
+}
+
+TEST(Gate, AGraphAtTheAddressOfAnEarlierOneIsNotTakenForIt) {
+  GatedShare share;
+  share.begin();
+  share.fake.kernel_ms = 700;
+  share.open_for(100 * kSecond, 1);
+  const CUgraphExec graph = graph_of(3);
+  const Work before = work_of(driver_abi::Cuda::cuGraphLaunch, graph, CUstream{});
+  ASSERT_EQ(cuGraphExecDestroy(graph), CUDA_SUCCESS);
+  const Work gone = work_of(driver_abi::Cuda::cuGraphLaunch, graph, CUstream{});
+  EXPECT_NE(before.key, gone.key);
+  EXPECT_EQ(before.assumed_ns, 5 * kMillisecond);
+  EXPECT_EQ(gone.assumed_ns, 0);
+}
+
 TEST(Gate, WorkBesideACaptureIsGatedAndMakesNoEvents) {
   GatedShare share;
   const CUcontext context = share.begin();

@@ -2,8 +2,9 @@
 // duration will be known.
 //
 // work_of() reads it from the arguments of a table row, whatever its signature: kernels are known
-// by function and shape, graphs by their handle, copies and fills by row and size. It touches no
-// more than the arguments and the structs they point to. Constant time; any thread.
+// by function and shape, graphs by what was noted when they were instantiated (guards_graphs.cc),
+// copies and fills by row and size. Else it touches no more than the arguments and the structs they
+// point to. Constant time; any thread.
 #pragma once
 
 #include <bit>
@@ -134,11 +135,6 @@ inline Work work_of(driver_abi::Cuda, CUfunction function, int width, int height
                      {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), 1},
                      {1, 1, 1}, stream);
 }
-inline Work work_of(driver_abi::Cuda row, CUgraphExec graph, CUstream stream) {
-  return {.key = gate::kernel_key(
-              {.function = number_of(graph),
-               .grid = {static_cast<std::uint32_t>(driver_abi::index_of(row)), 0, 0}}),
-          .stream = stream};
-}
+Work work_of(driver_abi::Cuda row, CUgraphExec graph, CUstream stream);
 
 }  // namespace aliquot::interposer

@@ -1,4 +1,5 @@
-// Graphs: what their allocation nodes need is charged when they are instantiated.
+// Graphs: what their allocation nodes need is charged when they are instantiated, and how long
+// their kernels will take is noted for the gate.
 //
 // The driver takes the memory at the first launch and keeps it beyond the graph's end until it is
 // trimmed. So an instantiated graph is charged the sum of its nodes, and what the driver keeps
@@ -6,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "interposer/contexts.h"
+#include "interposer/gate_state.h"
 #include "interposer/guards.h"
 #include "interposer/pools.h"
 #include "interposer/real_driver.h"
@@ -54,7 +56,57 @@ class Nodes {
 
 struct Needs {
   std::uint64_t bytes[wire::kMaxGpus] = {};
+  Nanoseconds known_ns = 0;  // of kernels that were measured, in real time
+  std::uint64_t unknown_kernels = 0;
 };
+
+// A kernel is known by the same key as if it were launched by itself.
+void add_kernel(CUgraphNode node, Needs& needs) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  CUDA_KERNEL_NODE_PARAMS_v1 before_12{};
+  Work work;
+  const auto known_as = [](const auto& kernel) {
+    return kernel_work(kernel.function, {kernel.grid_x, kernel.grid_y, kernel.grid_z},
+                       {kernel.block_x, kernel.block_y, kernel.block_z}, nullptr);
+  };
+  if (has(driver_abi::Cuda::cuGraphKernelNodeGetParams_v2)) {
+    if (real::cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS) work = known_as(params);
+  } else if (real::cuGraphKernelNodeGetParams(node, &before_12) == CUDA_SUCCESS) {
+    work = known_as(before_12);
+  }
+  const unsigned gpu = gpu_of_thread();
+  const QuickGate* gate =
+      gpu < wire::kMaxGpus ? quick_gates[gpu].load(std::memory_order_acquire) : nullptr;
+  if (gate != nullptr && work.key != 0 && gate->tenant.knows(work.key))
+    needs.known_ns += gate->tenant.estimate(work.key);
+  else
+    ++needs.unknown_kernels;
+}
+
+// In the machine's time, as Work has it.
+Nanoseconds assumed_for(const Needs& needs) {
+  const unsigned gpu = gpu_of_thread();
+  const auto* state =
+      gpu < wire::kMaxGpus
+          ? static_cast<const GateState*>(quick_gates[gpu].load(std::memory_order_acquire))
+          : nullptr;
+  const double slowness = state != nullptr ? state->slowness : 1.0;
+  return gate::graph_estimate(
+      static_cast<Nanoseconds>(static_cast<double>(needs.known_ns) / slowness),
+      needs.unknown_kernels, gate::TenantOptions{}.unknown_kernel);
+}
+
+// An instantiated graph's number (its handle may be another's later) and what it is taken to last.
+constinit std::atomic<std::uint64_t> last_graph{0};  // NOLINT: the process's
+
+void note_graph(CUgraphExec graph, const Needs& needs) {
+  Held unused;
+  // Without memory for it the graph counts as one unknown kernel.
+  (void)held_graphs().insert({.name = name_of(graph),
+                              .owner = last_graph.fetch_add(1, std::memory_order_relaxed) + 1,
+                              .bytes = static_cast<std::uint64_t>(assumed_for(needs))},
+                             &unused);
+}
 
 CUresult add_needs(CUgraph graph, Needs& needs, unsigned depth);
 
@@ -67,6 +119,7 @@ CUresult add_needs_of_node(CUgraphNode node, Needs& needs, unsigned depth) {
     result = real::cuGraphChildGraphNodeGetGraph(node, &child);
     return result == CUDA_SUCCESS ? add_needs(child, needs, depth + 1) : result;
   }
+  if (type == CU_GRAPH_NODE_TYPE_KERNEL) add_kernel(node, needs);
   if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return CUDA_SUCCESS;
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
   result = real::cuGraphMemAllocNodeGetParams(node, &params);
@@ -150,6 +203,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   CUgraphExec made = nullptr;
   const CUresult result = call(out != nullptr ? &made : nullptr);
   if (result == CUDA_SUCCESS && keep_needs(made, needs)) {
+    note_graph(made, needs);
     *out = made;
     return result;
   }
@@ -163,6 +217,18 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, Call call) {
 }
 
 }  // namespace
+
+Work work_of(driver_abi::Cuda row, CUgraphExec graph, CUstream stream) {
+  const Held noted = held_graphs().find(name_of(graph));
+  // To upload a graph takes nothing like running it.
+  const bool upload =
+      row == driver_abi::Cuda::cuGraphUpload || row == driver_abi::Cuda::cuGraphUpload_ptsz;
+  const std::uint64_t number = noted.name != 0 ? noted.owner : number_of(graph);
+  return {.key = gate::kernel_key(
+              {.function = number, .grid = {upload ? 2u : 1u, 0, 0}, .block = {0, 0, 0}}),
+          .assumed_ns = upload ? 0 : static_cast<Nanoseconds>(noted.bytes),
+          .stream = stream};
+}
 
 namespace guard {
 
@@ -199,11 +265,15 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec* graph_exec, CUgraph grap
 
 CUresult cuGraphExecDestroy(CUgraphExec graph_exec) {
   const Parts parts = take_parts(graph_exec);
+  const Held noted = held_graphs().take(name_of(graph_exec));
   const CUresult result = real::cuGraphExecDestroy(graph_exec);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     let_go_of(parts);
-  else
-    for (const Held& part : parts.part) put_back(held_objects(), part);
+    return result;
+  }
+  for (const Held& part : parts.part) put_back(held_objects(), part);
+  Held unused;
+  if (noted.name != 0) (void)held_graphs().insert(noted, &unused);
   return result;
 }
 

@@ -1,7 +1,7 @@
 #include "interposer/holdings.h"
 
 namespace aliquot::interposer {
-constinit HeldTable process_pointers, process_objects, process_contexts;
+constinit HeldTable process_pointers, process_objects, process_contexts, process_graphs;
 
 namespace {
 
@@ -47,6 +47,7 @@ void forget_holdings() {
   process_pointers.forget_all();
   process_objects.forget_all();
   process_contexts.forget_all();
+  process_graphs.forget_all();
 }
 
 }  // namespace aliquot::interposer

@@ -12,10 +12,14 @@
 
 namespace aliquot::interposer {
 
-extern constinit HeldTable process_pointers, process_objects, process_contexts;  // NOLINT: the same
+extern constinit HeldTable process_pointers, process_objects;  // NOLINT: the process's own
+extern constinit HeldTable process_contexts, process_graphs;   // NOLINT: the same
 inline HeldTable& held_pointers() { return process_pointers; }
 inline HeldTable& held_objects() { return process_objects; }
 inline HeldTable& held_contexts() { return process_contexts; }
+// Instantiated graphs: owner is a number that no other graph had, bytes the time it is taken to
+// last.
+inline HeldTable& held_graphs() { return process_graphs; }
 
 inline std::uint64_t name_of(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
 

@@ -145,8 +145,12 @@ void GateTwin::attempt(std::size_t id) {
     return;
   }
   draw(thread);
-  const int nodes = tenant.spec.graph_nodes;
-  thread.next.estimate = gate_of(thread).estimate(thread.next.key) * nodes;
+  const gate::TenantGate& gate = gate_of(thread);
+  const auto nodes = static_cast<std::uint64_t>(tenant.spec.graph_nodes);
+  thread.next.estimate =
+      nodes == 1 ? gate.estimate(thread.next.key)
+                 : gate.estimate(thread.next.key,
+                                 gate::graph_estimate(0, nodes, options_.tenant.unknown_kernel));
   const gate::TenantGate::Verdict said = verdict(thread, thread.next.estimate);
   Nanoseconds after = 0;
   switch (said.answer) {
@@ -225,7 +229,7 @@ void GateTwin::completed(const engine::Notice& notice) {
   const Launch done = thread.in_flight.front();
   thread.in_flight.pop_front();
   if (!thread.in_flight.empty()) thread.in_flight.front().first_event = now_;
-  if (done.measured) gate.measured(done.key, noisy(now_ - done.first_event) / spec.graph_nodes);
+  if (done.measured) gate.measured(done.key, noisy(now_ - done.first_event));
   gate.completed(now_, 1, done.estimate);
   if (thread.state == State::kFull) {
     const std::size_t left = thread.in_flight.size();

@@ -235,6 +235,16 @@ TEST(GateTwin, AnyNumberOfMultiprocessorsIsSharedAlike) {
   }
 }
 
+// A graph cannot be stopped between its nodes: it is one kernel as long as all of them.
+TEST(GateTwin, AGraphOfTenThousandKernelsIsOneLongKernel) {
+  TwinTenant graphs = saturating(30, 5 * kUs, 8);
+  graphs.graph_nodes = 10'000;  // 50 ms a launch
+  const GateTwin twin = ran(TwinOptions{}, {graphs, saturating(70, 500 * kUs)});
+  EXPECT_NEAR(twin.share(0), 30, 1.0);
+  EXPECT_NEAR(twin.share(1), 70, 1.0);
+  EXPECT_LE(twin.longest_wait(1), 2 * 50 * kMs + 10 * kMs);
+}
+
 TEST(GateTwin, GraphsAreSharedAsTheirKernelsAre) {
   TwinTenant graphs = saturating(30, 50 * kUs, 8);
   graphs.graph_nodes = 40;  // 2 ms a launch

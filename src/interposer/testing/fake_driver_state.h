@@ -40,6 +40,7 @@ struct FakeObject {  // arrays, modules, imported memory
 };
 struct FakeGraph {
   std::vector<CUDA_MEM_ALLOC_NODE_PARAMS> nodes;
+  std::vector<CUDA_KERNEL_NODE_PARAMS> kernels;  // after those, by handle too
 };
 
 class Books final : public FakeDriver {

@@ -341,16 +341,37 @@ FAKE CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUg
   *node = handle_of<CUgraphNode>(key(graph) + nodes.size());
   return CUDA_SUCCESS;
 }
-FAKE CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
-  ENTER(cuGraphGetNodes);
-  *count = all.graphs[key(graph)].nodes.size();
-  if (nodes == nullptr) return CUDA_SUCCESS;
-  for (std::size_t i = 0; i < *count; ++i) nodes[i] = handle_of<CUgraphNode>(key(graph) + i + 1);
+constexpr std::uint64_t kFirstKernel = 0x800;  // nodes' handles: the graph's, and their place
+FAKE CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
+                                      const CUDA_KERNEL_NODE_PARAMS* params) {
+  ENTER(cuGraphAddKernelNode_v2);
+  auto& kernels = all.graphs[key(graph)].kernels;
+  kernels.push_back(*params);
+  *node = handle_of<CUgraphNode>(key(graph) + kFirstKernel + kernels.size());
   return CUDA_SUCCESS;
 }
-FAKE CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
+FAKE CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* params) {
+  ENTER(cuGraphKernelNodeGetParams_v2);
+  const std::uint64_t index = key(node) & 0xfff;
+  *params = all.graphs[key(node) - index].kernels[index - kFirstKernel - 1];
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  ENTER(cuGraphGetNodes);
+  const FakeGraph& known = all.graphs[key(graph)];
+  *count = known.nodes.size() + known.kernels.size();
+  if (nodes == nullptr) return CUDA_SUCCESS;
+  for (std::size_t i = 0; i < *count; ++i) {
+    const bool kernel = i >= known.nodes.size();
+    nodes[i] = handle_of<CUgraphNode>(key(graph) + 1 +
+                                      (kernel ? kFirstKernel + i - known.nodes.size() : i));
+  }
+  return CUDA_SUCCESS;
+}
+FAKE CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   ENTER(cuGraphNodeGetType);
-  *type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  *type =
+      (key(node) & 0xfff) > kFirstKernel ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   return CUDA_SUCCESS;
 }
 FAKE CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
