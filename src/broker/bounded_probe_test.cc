@@ -35,29 +35,29 @@ class Door {
 
 struct Driver final : ProbeSource {
   struct Probe final : GpuProbe {
-    explicit Probe(Driver& of) : driver(of) {}
+    explicit Probe(std::shared_ptr<Door> of) : door(std::move(of)) {}
     Result<std::vector<ProbedGpu>> gpus() override {
-      driver.door.pass();
+      door->pass();
       return std::vector<ProbedGpu>(2);
     }
     Result<std::vector<ProbedUse>> use(std::uint32_t gpu, std::uint64_t after_us) override {
-      driver.door.pass();
+      door->pass();
       return std::vector<ProbedUse>{{.pid = static_cast<std::int32_t>(gpu), .at_us = after_us}};
     }
     bool is_machine_wide() const override { return true; }
-    Driver& driver;
+    std::shared_ptr<Door> door;  // a call that hangs outlives the test's own
   };
   Result<std::unique_ptr<GpuProbe>> open(const std::string& name) override {
-    door.pass();
+    door->pass();
     if (name == "none") return Error{Errc::kNotFound, "no such driver"};
-    return std::unique_ptr<GpuProbe>(std::make_unique<Probe>(*this));
+    return std::unique_ptr<GpuProbe>(std::make_unique<Probe>(door));
   }
-  Door door;
+  std::shared_ptr<Door> door = std::make_shared<Door>();
 };
 
 struct Bounded : ::testing::Test {
   std::shared_ptr<Driver> driver = std::make_shared<Driver>();
-  ~Bounded() override { driver->door.go_on(); }
+  ~Bounded() override { driver->door->go_on(); }
 };
 
 TEST_F(Bounded, AnswersPassAsTheyAre) {
@@ -79,7 +79,7 @@ TEST_F(Bounded, ADriverThatHangsCostsItsPatienceOnce) {
   BoundedProbes probes(driver, kShort);
   const auto probe = probes.open("nvidia");
   ASSERT_TRUE(probe);
-  driver->door.hang();
+  driver->door->hang();
   const auto late = (*probe)->use(0, 0);
   ASSERT_FALSE(late);
   EXPECT_NE(late.error().message.find("no answer within 50 ms"), std::string::npos);
@@ -93,7 +93,7 @@ TEST_F(Bounded, ADriverThatHangsCostsItsPatienceOnce) {
 TEST_F(Bounded, AnotherDriverIsServedMeanwhile) {
   const auto healthy = std::make_shared<Driver>();
   BoundedProbes hanging(driver, kShort);
-  driver->door.hang();
+  driver->door->hang();
   EXPECT_FALSE(hanging.open("sim:a"));
   BoundedProbes probes(healthy, kLong);
   EXPECT_TRUE(probes.open("sim:b"));
@@ -103,11 +103,11 @@ TEST_F(Bounded, ADriverThatAnswersAgainIsAskedAgain) {
   BoundedProbes probes(driver, kShort);
   auto probe = probes.open("nvidia");
   ASSERT_TRUE(probe);
-  driver->door.hang();
+  driver->door->hang();
   EXPECT_FALSE((*probe)->gpus());
   probe->reset();  // the book drops a probe that failed
   EXPECT_FALSE(probes.open("nvidia"));
-  driver->door.go_on();
+  driver->door->go_on();
   const MonotonicClock clock;
   const Nanoseconds patience = clock.now() + 30 * kSecond;
   auto again = probes.open("nvidia");
