@@ -66,6 +66,15 @@ inline bool eventually(const std::function<bool()>& test, int ms = 5000) {
 }
 
 class BrokerFixture : public testing::Test {
+ public:
+  ~BrokerFixture() override {
+    broker_.kill_now();
+    std::error_code ignored;
+    std::filesystem::remove_all(state_, ignored);
+  }
+  BrokerFixture(const BrokerFixture&) = delete;
+  BrokerFixture& operator=(const BrokerFixture&) = delete;
+
  protected:
   explicit BrokerFixture(IdentityPath identity = IdentityPath::kAuto) : identity_(identity) {
     // tmpfs where there is one, as state directories are meant to be.
@@ -74,12 +83,6 @@ class BrokerFixture : public testing::Test {
     state_ = mkdtemp(name.data());
     start_broker();
   }
-  ~BrokerFixture() override {
-    broker_.kill_now();
-    std::error_code ignored;
-    std::filesystem::remove_all(state_, ignored);
-  }
-
   void start_broker() {
     broker_ = Child([this] {
       FakeProbes probes(*machine_);
