@@ -55,7 +55,8 @@ class BoundedProbes::Worker : public std::enable_shared_from_this<Worker> {
     news_.notify_all();
     const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience);
     news_.wait_until(lock, until, [&] { return answer->has_value(); });
-    if (answer->has_value()) return std::move(answer->value());
+    std::optional<Result<T>> got = std::move(*answer);
+    if (got) return std::move(*got);
     overdue_ = true;
     return Error{Errc::kUnavailable, "ask driver " + driver_ + ": no answer within " +
                                          std::to_string(patience / kMillisecond) +

@@ -86,7 +86,8 @@ std::shared_ptr<ComputeOptions> add_compute_options(CLI::App& command) {
       ->type_name("online|offline");
   command.add_option("--priority", options->priority, "Who goes first when several are due (0)")
       ->type_name("N");
-  command.add_flag("--cap,!--no-cap", options->cap, "Never more than the cores, whatever is idle");
+  command.add_flag("--cap,!--no-cap", options->cap, "Never more than the cores, whatever is idle")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   return options;
 }
 

@@ -35,6 +35,15 @@ TEST(ComputeOptions, AWordThatCannotBeMeantIsNamed) {
   EXPECT_THAT(parse_overcommit("99").error().message, HasSubstr("100 to 1000"));
 }
 
+TEST(ComputeOptions, CappedAndNotCappedAtOnceIsRefused) {
+  CLI::App both, one;
+  add_compute_options(both);
+  EXPECT_THROW(both.parse("--cap --no-cap"), CLI::ParseError);
+  const auto options = add_compute_options(one);
+  one.parse("--no-cap");
+  EXPECT_EQ(options->cap, false);
+}
+
 TEST(ComputeOptions, PoliciesGoByNumberAndByEitherName) {
   EXPECT_EQ(*parse_policy("0"), wire::Policy::kFair);
   EXPECT_EQ(*parse_policy("5"), wire::Policy::kNative);
