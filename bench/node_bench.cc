@@ -1,7 +1,9 @@
 // Figures of aliquotd as kubelet and Prometheus meet it: a simulated machine of eight GPUs, a
 // kubelet in this process, 100 containers, some with an attached process. Resident memory, the time
-// of a scrape, the processor time of an idle daemon, the time of kubelet's calls. Prints one JSON
-// object. Simulated GPUs; the daemon is the real program of the build.
+// of a scrape, the processor time of an idle daemon (and of its eight probes, of which most is the
+// simulated NVML's: it looks for events every 20 ms, a real one waits in the kernel), the time of
+// kubelet's calls. Prints one JSON object. Simulated GPUs; the daemon is the real program of the
+// build.
 //
 // usage: node_bench; needs the build's aliquot and aliquotd beside it.
 #include <arpa/inet.h>
