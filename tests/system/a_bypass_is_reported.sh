@@ -6,7 +6,7 @@ machine
   env -u LD_PRELOAD TEST_LIBCUDA="$ALIQUOT_STATE_DIR/sim/m/lib/libcuda.so.1" \
   $driver hold $((2 * GiB)) 2>"$work/err" &
 reported() { grep -q 'without having attached' "$work/err"; }
-within 4 reported
+within 8 reported
 within 2 sh -c "'$aliquot' ps --json | grep -q '\"lease\": \"a\"'"
 # One that keeps to the library is held there too.
 same "cooperative" "result 2" "$("$aliquot" run -q --cooperative --memory 1GiB -- $driver alloc $((2 * GiB)))"
