@@ -150,6 +150,18 @@ TEST(GateTwin, PrioRatioSplitsBetweenOnlineAndOthers) {
   EXPECT_NEAR(without.share(2), 50, 1.0);
 }
 
+TEST(GateTwin, EachPrioRatioSplitsRToOneMinusR) {
+  for (const std::uint32_t ratio : {20u, 50u, 95u, 99u}) {
+    TwinOptions options = with(gate::Policy::kSoft);
+    options.terms.prio_ratio = ratio;
+    std::vector<TwinTenant> tenants(2, saturating(0, 500 * kUs));
+    tenants[0].terms.share_class = gate::ShareClass::kOnline;
+    const GateTwin twin = ran(options, tenants);
+    EXPECT_NEAR(twin.share(0), ratio, 1.0);
+    EXPECT_NEAR(twin.share(1), 100.0 - ratio, 1.0);
+  }
+}
+
 TEST(GateTwin, PrioRatioHoldsUnderPolicy1AsInTheWorkedExample) {
   TwinOptions options = with(gate::Policy::kPreemptive);
   options.terms.prio_ratio = 80;
