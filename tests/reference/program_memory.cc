@@ -205,8 +205,7 @@ void Program::pass_by_descriptor() {
   expect_number("free, while a descriptor keeps the memory", model_.free_bytes(gpu),
                 simdriver::test::free_bytes(gpu));
   expect("cuMemImportFromShareableHandle", CUDA_SUCCESS,
-         CU(cuMemImportFromShareableHandle)(
-             &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)), kType));
+         CU(cuMemImportFromShareableHandle)(&handle, simdriver::test::as_os_handle(fd), kType));
   close(fd);
 }
 
@@ -281,7 +280,7 @@ void Program::step_host() {
   const std::vector<Id> all = mine({Kind::kHost});
   if (!all.empty() && one_in(2)) {
     const Id id = all[up_to(all.size() - 1)];
-    auto* at = reinterpret_cast<void*>(address_of(id));
+    auto* at = reinterpret_cast<void*>(address_of(id));  // NOLINT(performance-no-int-to-ptr)
     expect("cuMemFreeHost", CUDA_SUCCESS, CU(cuMemFreeHost)(at));
     expect("cuMemFreeHost(again)", CUDA_ERROR_INVALID_VALUE, CU(cuMemFreeHost)(at));
     model_.release(id);

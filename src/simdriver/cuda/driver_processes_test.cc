@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1u << 20;
 
 [[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x8"));
+    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x8"));  // NOLINT: gtest owns it
 
 // Words that parent and children share.
 struct Board {
@@ -256,7 +256,7 @@ TEST_F(Processes, ShareAllocationsOfAPool) {
     CUmemoryPool pool = nullptr;
     CUdeviceptr address = 0;
     unsigned char byte = 0;
-    void* handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(got->fds[0].get()));
+    void* handle = as_os_handle(got->fds[0].get());
     if (start_driver() != 0 ||
         CU(cuMemPoolImportFromShareableHandle)(&pool, handle,
                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != 0 ||
@@ -298,8 +298,7 @@ int exported_and_released(unsigned char value) {
 CUmemGenericAllocationHandle imported(int fd) {
   CUmemGenericAllocationHandle handle = 0;
   const CUresult result = CU(cuMemImportFromShareableHandle)(
-      &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+      &handle, as_os_handle(fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   return result == CUDA_SUCCESS ? handle : 0;
 }
 

@@ -49,7 +49,8 @@ Registry<PhysicalMemory>& physical_memories() {
 }
 
 PhysicalMemory* find_physical(CUmemGenericAllocationHandle handle) {
-  return physical_memories().find(reinterpret_cast<const void*>(handle));
+  const auto* name = reinterpret_cast<const void*>(handle);  // NOLINT(performance-no-int-to-ptr)
+  return physical_memories().find(name);
 }
 
 CUmemGenericAllocationHandle handle_of(PhysicalMemory* memory) {

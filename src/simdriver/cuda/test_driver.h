@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -68,6 +69,11 @@ Function find(const char* symbol) {
 }
 // CU(cuMemAlloc_v2)(&address, bytes)
 #define CU(symbol) (::aliquot::simdriver::test::find<::aliquot::driver_abi::fn::symbol>(#symbol))
+
+// A descriptor as the calls that import one take it.
+inline void* as_os_handle(int fd) {
+  return reinterpret_cast<void*>(std::intptr_t{fd});  // NOLINT(performance-no-int-to-ptr)
+}
 
 // Free bytes of a GPU as the server's books say, seen without being a CUDA program.
 inline std::uint64_t free_bytes(std::uint32_t gpu = 0) {
