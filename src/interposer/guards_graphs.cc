@@ -39,7 +39,7 @@ class Nodes {
     if (result_ != CUDA_SUCCESS) count_ = 0;
   }
   ~Nodes() {
-    if (nodes_ != nullptr) munmap(nodes_, bytes_);
+    if (nodes_ != nullptr) munmap(static_cast<void*>(nodes_), bytes_);
   }
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
@@ -202,7 +202,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   if (!reserve_needs(needs)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUgraphExec made = nullptr;
   const CUresult result = call(out != nullptr ? &made : nullptr);
-  if (result == CUDA_SUCCESS && keep_needs(made, needs)) {
+  if (result == CUDA_SUCCESS && out != nullptr && keep_needs(made, needs)) {
     note_graph(made, needs);
     *out = made;
     return result;

@@ -51,7 +51,7 @@ class PoolCall {
 std::uint64_t most_growth(CUmemoryPool pool, std::uint64_t bytes);
 
 // How many pools there ever were at once.
-extern constinit std::atomic<unsigned> pools_known;
+extern constinit std::atomic<unsigned> pools_known;  // NOLINT: the process's
 void settle_all_pools();
 // After a stream, an event or a context was waited for: pools have given back what nobody uses.
 inline void work_has_ended() {

@@ -27,6 +27,8 @@ Result<DeviceUse> device_use(const RunningMachine& machine, unsigned gpu) {
   if (!client) return Error{Errc::kUnavailable, what + "its server does not answer"};
   const TelemetryRequest request{gpu};
   const auto answer = client->ask(static_cast<Op>(TelemetryOp::kGpu), request);
+  // Each subject has ops of its own.
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
   const auto switches = client->ask(static_cast<Op>(TelemetryOp::kSwitches), request);
   if (!answer || !switches) return Error{Errc::kUnavailable, what + "its server went away"};
   GpuTelemetry figures{};
