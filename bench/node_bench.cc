@@ -125,6 +125,7 @@ std::vector<pid_t> children_of(pid_t pid) {
 
 std::string scrape(unsigned port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("open a socket");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));

@@ -132,7 +132,7 @@ Result<LeaseGrant> Book::create(LeaseRequest request, Peer runner) {
     discard(options_.directory / request.name);
     return begun.error();
   }
-  return made.as_granted();
+  return leases_.at(request.name).lease->as_granted();
 }
 
 Result<std::unique_ptr<Lease>> Book::make(const LeaseRequest& request) {
@@ -157,7 +157,7 @@ Result<std::unique_ptr<Lease>> Book::make(const LeaseRequest& request) {
   return lease;
 }
 
-Result<LeaseGrant> Book::hold(LeaseRequest request) {
+Result<LeaseGrant> Book::hold(const LeaseRequest& request) {
   if (const Status good = check_name(request.name); !good) return good.error();
   if (const Status good = check_request(request); !good) return good.error();
   remove_finished();
@@ -165,13 +165,12 @@ Result<LeaseGrant> Book::hold(LeaseRequest request) {
     return Error{Errc::kInvalid, "hold lease " + request.name + ": it exists"};
   auto lease = make(request);
   if (!lease) return lease.error();
-  Lease& made = **lease;
-  made.hold(true);
+  (*lease)->hold(true);
   if (const Status entered = enter(std::move(*lease)); !entered) {
     discard(options_.directory / request.name);
     return entered.error();
   }
-  return made.as_granted();
+  return leases_.at(request.name).lease->as_granted();
 }
 
 Status Book::release(const std::string& name) {

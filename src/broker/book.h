@@ -42,7 +42,7 @@ class Book {
   Result<LeaseGrant> create(LeaseRequest request, Peer runner);
   // A lease that lives until release(), whichever processes come and go: for whoever starts them
   // later (the node daemon's containers). `request.cgroup` tells which belong.
-  Result<LeaseGrant> hold(LeaseRequest request);
+  Result<LeaseGrant> hold(const LeaseRequest& request);
   // Its processes keep what they have but get nothing any more; gone with the last of them.
   Status release(const std::string& name);
   std::vector<std::string> held_names() const;
@@ -55,10 +55,6 @@ class Book {
   // Changes of one lease: all of them are in force when this returns ok, none where one does not
   // fit.
   Status set_shares(const std::vector<ShareChange>& changes);
-  // One half alone.
-  Status set_memory(const std::string& name, const std::string& gpu,
-                    const model::MemoryQuantity& memory);
-  Status set_compute(const ComputeChange& change);
   // Whether limits of memory are kept or only watched.
   Status set_observed(const std::string& name, bool observed);
   // In force when it returns ok.

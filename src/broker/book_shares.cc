@@ -100,17 +100,4 @@ Status Book::set_shares(const std::vector<ShareChange>& changes) {
   return in_force;
 }
 
-Status Book::set_memory(const std::string& name, const std::string& gpu,
-                        const model::MemoryQuantity& memory) {
-  ShareChange change;
-  change.memory = memory;
-  change.compute.lease = name;
-  change.compute.gpu = gpu;
-  return set_shares({change});
-}
-
-Status Book::set_compute(const ComputeChange& change) {
-  return set_shares({{std::nullopt, change}});
-}
-
 }  // namespace aliquot::broker

@@ -61,8 +61,7 @@ Status Compute::set(const GpuSettings& settings) {
   changed[key] = settings;
   std::vector<GpuSettings> rows;
   for (const auto& [name, row] : changed) rows.push_back(row);
-  const Status written =
-      write_file_atomically(file_, std::string(kFileMagic) + encoded(rows), 0600);
+  Status written = write_file_atomically(file_, std::string(kFileMagic) + encoded(rows), 0600);
   if (!written) return written;
   settings_ = std::move(changed);
   const auto gpu = gpus_.find(key);

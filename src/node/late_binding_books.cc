@@ -143,23 +143,23 @@ void LateBinding::apply_change(const BoundContainer& bound, const kube::Pod& pod
   if (options_.on_refused_change) options_.on_refused_change(pod, done.error().message);
 }
 
-// On the loop. Memory first: what does not fit changes nothing.
+// On the loop. What does not fit changes nothing.
 Status LateBinding::set_share(const std::string& lease, const std::vector<std::string>& gpus,
                               const broker::LeaseRequest& request) {
+  std::vector<broker::ShareChange> changes;
   for (std::size_t i = 0; i < gpus.size() && i < request.shares.size(); ++i) {
     // By UUID where the share names its GPU: the lease is in PCI order.
     const auto named = std::ranges::find(request.shares, gpus[i], &broker::ShareRequest::gpu);
     const broker::ShareRequest& share = named != request.shares.end() ? *named : request.shares[i];
-    if (const Status set = around_.book.set_memory(lease, gpus[i], share.memory); !set) return set;
-    broker::ComputeChange change;
-    change.lease = lease;
-    change.gpu = gpus[i];
-    change.cores = share.cores;
-    change.weight = request.weight;
-    change.share_class = request.share_class;
-    if (const Status set = around_.book.set_compute(change); !set) return set;
+    broker::ShareChange& change = changes.emplace_back();
+    change.memory = share.memory;
+    change.compute.lease = lease;
+    change.compute.gpu = gpus[i];
+    change.compute.cores = share.cores;
+    change.compute.weight = request.weight;
+    change.compute.share_class = request.share_class;
   }
-  return {};
+  return around_.book.set_shares(changes);
 }
 
 }  // namespace aliquot::node

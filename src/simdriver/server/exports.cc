@@ -42,7 +42,8 @@ std::vector<std::uint64_t> Exports::take_closed() {
     const int count = epoll_wait(epoll_.get(), ready.data(), ready.size(), 0);
     if (count <= 0) return blocks;
     for (int i = 0; i < count; ++i) {
-      const auto found = all_.find(ready[static_cast<std::size_t>(i)].data.u64);
+      const std::uint64_t inode = ready[static_cast<std::size_t>(i)].data.u64;  // it is packed
+      const auto found = all_.find(inode);
       if (found == all_.end()) continue;
       blocks.push_back(found->second.block);
       all_.erase(found);  // its end is closed, and so out of the set
