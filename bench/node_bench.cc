@@ -192,7 +192,7 @@ class Bench {
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
-  ~Bench() {
+  ~Bench() {  // NOLINT(bugprone-exception-escape): what cannot be cleaned up ends the bench
     tenants_.clear();
     daemon_.reset();
     kubelet_->stop();
