@@ -8,6 +8,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq debootstrap; }
 
 root=$(mktemp -d /var/tmp/aliquot-bare.XXXXXX)
+chmod 755 "$root"  # another user's processes start at its root
 finish() {
   for mount in proc sys dev/shm dev/pts dev run tmp; do umount -l "$root/$mount" 2>/dev/null || true; done
   rm -rf --one-file-system "$root"
