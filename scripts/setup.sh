@@ -7,7 +7,7 @@ level=${1:?usage: setup.sh demo|test|e2e}
 here=$(cd "$(dirname "$0")" && pwd)
 venv=$here/../build/clients/venv
 
-wanted=$(awk -v level="$level" '!/^#/ && NF == 2 && ($2 == level || $2 == "demo") {print $1}' \
+wanted=$(awk -v level="$level" '!/^#/ && NF == 2 && $2 ~ "(^|,)(demo|" level ")(,|$)" {print $1}' \
   "$here/apt-packages.txt")
 missing=()
 for package in $wanted; do

@@ -10,7 +10,7 @@ command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y 
 root=$(mktemp -d /var/tmp/aliquot-bare.XXXXXX)
 chmod 755 "$root"  # another user's processes start at its root
 finish() {
-  for mount in proc sys dev/shm dev/pts dev run tmp; do umount -l "$root/$mount" 2>/dev/null || true; done
+  for mount in proc sys dev/shm dev/pts dev run tmp .; do umount -l "$root/$mount" 2>/dev/null || true; done
   rm -rf --one-file-system "$root"
 }
 trap finish EXIT
@@ -26,6 +26,7 @@ for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
 done
 [ ! -d /usr/local/share/ca-certificates ] ||
   cp -a /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
+mount --bind "$root" "$root"  # what is no mount cannot be made private, as `aliquot run` does
 mount -t proc proc "$root/proc"
 mount -t sysfs sys "$root/sys"
 mount --rbind /dev "$root/dev"

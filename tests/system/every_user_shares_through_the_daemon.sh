@@ -5,6 +5,12 @@ chmod 755 "$work"
 mkdir -m 755 "$ALIQUOT_STATE_DIR"
 mkdir "$work/his" && chown 65534:65534 "$work/his"
 machine
+# As installed: a build in somebody's home is not for him to see.
+mkdir -p -m 755 "$work/installed/bin"
+cp "$aliquot" "$here/driver.py" "$work/installed/bin"
+cp -r "$BUILD/lib" "$work/installed"
+his=$work/installed/bin/aliquot
+his_driver="python3 $work/installed/bin/driver.py"
 chmod -R a+rX "$ALIQUOT_STATE_DIR/sim" && chmod a+rw "$ALIQUOT_STATE_DIR/sim/m/socket"
 export ALIQUOT_DAEMON_DIR=$work/daemon
 start_daemon() {
@@ -17,15 +23,15 @@ he() { setpriv --reuid 65534 --regid 65534 --clear-groups env ALIQUOT_STATE_DIR=
 start_daemon
 within 10 test -S "$ALIQUOT_DAEMON_DIR/broker.sock"
 
-same "within his share" "result 0" "$(he "$aliquot" run -q --memory 2GiB -- $driver alloc $GiB)"
-he "$aliquot" run -q --name his --memory 4GiB -- $driver hold $GiB &
+same "within his share" "result 0" "$(he "$his" run -q --memory 2GiB -- $his_driver alloc $GiB)"
+he "$his" run -q --name his --memory 4GiB -- $his_driver hold $GiB &
 within 20 used_at_least his $GiB
-he "$aliquot" share set his --memory 3GiB >/dev/null
+he "$his" share set his --memory 3GiB >/dev/null
 same "his limit" $((3 * GiB)) "$(lease his gpus.0.limit_bytes)"
 "$aliquot" run -q --name mine --memory 4GiB -- $driver hold $GiB &
 within 20 used_at_least mine $GiB
-! he "$aliquot" share set mine --memory 1GiB 2>/dev/null || fail "he changed another user's lease"
-! he "$aliquot" broker --stop 2>/dev/null || fail "he ended the daemon"
+! he "$his" share set mine --memory 1GiB 2>/dev/null || fail "he changed another user's lease"
+! he "$his" broker --stop 2>/dev/null || fail "he ended the daemon"
 
 # Killed, it loses nothing.
 kill -KILL "$daemon"
