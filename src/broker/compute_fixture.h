@@ -161,6 +161,7 @@ class PlayedGpu {
     if (--report.in_flight == 0 || (!queue.empty() && queue.front().process != &process)) {
       report.busy_ns += now - report.busy_since;
       report.busy_since = 0;
+      report.busy_until = now;
     }
     if (!queue.empty()) begin();
     tell(process);

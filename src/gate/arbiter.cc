@@ -17,14 +17,16 @@ TenantReport bounded(TenantReport report, Nanoseconds now, const ArbiterOptions&
   const auto past = [now](Nanoseconds& time) { time = std::clamp<Nanoseconds>(time, 0, now); };
   past(report.busy_ns);
   past(report.busy_since);
+  past(report.busy_until);
   past(report.last_launch);
   report.since = std::clamp<Nanoseconds>(report.since, 0, now + options.most_start_ahead);
   report.longest_ns = std::clamp<Nanoseconds>(report.longest_ns, 0, options.most_kernel);
   report.lead_ns = std::clamp<Nanoseconds>(report.lead_ns, 0, options.most_lead);
   report.head_ns = std::clamp<Nanoseconds>(report.head_ns, 0, options.most_head);
-  report.outstanding_ns =
-      std::clamp<Nanoseconds>(report.outstanding_ns, 0,
-                              options.most_in_flight + std::max(report.longest_ns, report.head_ns));
+  // The head counts whole until it ends, and one kernel may have been let in behind it. Less would
+  // make a long queue look short once its head has run: the holder would be let go on.
+  report.outstanding_ns = std::clamp<Nanoseconds>(
+      report.outstanding_ns, 0, options.most_in_flight + report.head_ns + report.longest_ns);
   return report;
 }
 

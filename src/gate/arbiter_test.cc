@@ -399,6 +399,26 @@ TEST_F(Broker, ABannedTenantIsLetInAgainByTheTimer) {
   EXPECT_TRUE(is_open(a));
 }
 
+TEST_F(Broker, AQueueOfLongKernelsIsNotTakenForAShortOneOnceItsHeadHasRun) {
+  const std::size_t a = add(50);
+  const std::size_t b = add(50);
+  reports[b].lead_ns = 2 * kMs;
+  wait_at_gate(a);
+  step();
+  launch(a, 10 * kMs);
+  reports[a].in_flight = 2;
+  reports[a].outstanding_ns = 20 * kMs;
+  reports[a].longest_ns = 10 * kMs;
+  reports[a].waiting = 1;
+  wait_at_gate(b);
+  step();
+  const std::uint32_t number = arbiter.window(a).number;
+  step_at(now + 9'900 * kUs);  // the second one is all to come
+  EXPECT_FALSE(is_open(b));
+  EXPECT_EQ(arbiter.window(a).number, number);  // and no third is let in
+  EXPECT_GE(next, now + 50 * kUs);
+}
+
 TEST_F(Broker, ASlotIsUsedAgainWithoutItsPast) {
   const std::size_t a = add(50);
   wait_at_gate(a);
@@ -420,7 +440,7 @@ TEST_F(Broker, SurvivesReportsThatMakeNoSense) {
   const std::size_t b = add(50);
   TenantReport wild;
   wild.busy_ns = INT64_MAX;
-  wild.busy_since = wild.last_launch = wild.since = INT64_MAX;
+  wild.busy_since = wild.busy_until = wild.last_launch = wild.since = INT64_MAX;
   wild.in_flight = wild.inside = UINT32_MAX;
   wild.outstanding_ns = wild.head_ns = wild.longest_ns = wild.lead_ns = INT64_MAX;
   wild.tail_deviation_ns = INT64_MAX;

@@ -29,6 +29,7 @@ TenantReport TenantGate::report() const {
       static_cast<Nanoseconds>(static_cast<double>(outstanding_ns_ + unmarked_ns) * overlap_);
   return {.busy_ns = busy_ns_,
           .busy_since = busy_since_,
+          .busy_until = busy_until_,
           .last_launch = last_launch_,
           .since = since_,
           .in_flight = in_flight,
@@ -96,7 +97,8 @@ TenantGate::Verdict TenantGate::verdict(Nanoseconds now, const Window& window,
 
 bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t key,
                           Nanoseconds estimate_ns) {
-  const bool first = window.open && last_launch_ < window.opened_at;
+  // Behind the launches of another process it waited for room: that is no lead.
+  const bool first = window.open && larger(last_launch_, others_launch_) < window.opened_at;
   const bool burst = online_ && in_flight_ == 0 &&
                      (last_launch_ == 0 || now - larger(last_launch_, since_) >= options_.silence);
   if (in_flight_++ == 0) {
@@ -115,7 +117,9 @@ bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t k
 }
 
 void TenantGate::began(Nanoseconds at) {
-  if (busy_since_ == 0) busy_since_ = larger<Nanoseconds>(at, 1);
+  if (busy_since_ > 0) return;
+  busy_since_ = larger<Nanoseconds>(at, 1);
+  busy_until_ = 0;
 }
 
 void TenantGate::completed(Nanoseconds at, std::uint32_t count, Nanoseconds estimate_ns) {
@@ -127,6 +131,7 @@ void TenantGate::completed(Nanoseconds at, std::uint32_t count, Nanoseconds esti
   outstanding_ns_ = 0;
   if (busy_since_ > 0) busy_ns_ += larger<Nanoseconds>(0, at - busy_since_);
   busy_since_ = 0;
+  busy_until_ = at;
 }
 
 bool TenantGate::wants_duration(Nanoseconds now, const Window& window, std::uint64_t key) const {

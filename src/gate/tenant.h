@@ -94,9 +94,9 @@ class TenantGate {
   // Another process of the lease has taken the one kernel that this window admits in any case.
   void free_kernel_taken(std::uint32_t number) { used_number_ = number; }
 
-  // The launch was handed to the driver. True: tell the broker (the first since the window opened,
-  // which is how it learns that the window was taken over; of an online tenant also the first of a
-  // burst, which takes the GPU).
+  // The launch was handed to the driver. True: tell the broker (the lease's first since the window
+  // opened, which is how it learns that the window was taken over; of an online tenant also the
+  // first of a burst, which takes the GPU).
   bool launched(Nanoseconds now, const Window& window, std::uint64_t key, Nanoseconds estimate_ns);
   // The device has begun the first of the work in flight, as an event before it tells.
   void began(Nanoseconds at);
@@ -112,10 +112,11 @@ class TenantGate {
   void leave_gate() { --waiting_; }
   void enter_launch() { ++inside_; }
   void leave_launch() { --inside_; }
-  // What other processes of the lease have in flight.
-  void set_others(std::uint32_t in_flight, Nanoseconds work_left) {
+  // What other processes of the lease have in flight, and when one of them launched last.
+  void set_others(std::uint32_t in_flight, Nanoseconds work_left, Nanoseconds last_launch) {
     others_ = in_flight;
     others_ns_ = work_left;
+    others_launch_ = last_launch;
   }
 
   // Estimate of the work in flight that ends next, where the caller knows it; else 0, and the mean
@@ -148,6 +149,7 @@ class TenantGate {
   std::uint32_t in_flight_ = 0;
   std::uint32_t others_ = 0;
   Nanoseconds others_ns_ = 0;
+  Nanoseconds others_launch_ = 0;
   std::uint32_t waiting_ = 0;
   std::uint32_t inside_ = 0;
   Nanoseconds outstanding_ns_ = 0;
@@ -162,6 +164,7 @@ class TenantGate {
   Nanoseconds lead_ns_;
   Nanoseconds busy_ns_ = 0;
   Nanoseconds busy_since_ = 0;
+  Nanoseconds busy_until_ = 0;
   // Streams overlap: time passes slower than durations add up.
   double overlap_ = 1.0;
   Nanoseconds ended_ns_ = 0;  // estimates of what has ended since overlap_ was last taken

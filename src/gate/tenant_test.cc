@@ -140,7 +140,7 @@ TEST_F(Tenant, CountsFromTheAnnouncedEndOfThePredecessor) {
 }
 
 TEST_F(Tenant, CountsWhatOtherProcessesOfTheLeaseHaveInFlight) {
-  gate->set_others(3, 700 * kUs);
+  gate->set_others(3, 700 * kUs, 0);
   use_window(until(10 * kMs));
   EXPECT_EQ(asked(0, until(10 * kMs), 50 * kUs), Answer::kLimiter);
 }
@@ -151,6 +151,17 @@ TEST_F(Tenant, TellsTheBrokerOfTheFirstLaunchInAWindow) {
   EXPECT_TRUE(gate->launched(150 * kUs, window, kernel, 10 * kUs));
   EXPECT_FALSE(gate->launched(160 * kUs, window, kernel, 10 * kUs));
   EXPECT_EQ(gate->report().lead_ns, (80 * kUs * 4 + 50 * kUs) / 5);
+}
+
+TEST_F(Tenant, WaitingForRoomBehindAnotherProcessIsNoLead) {
+  Window window = until(10 * kMs);
+  window.opened_at = 100 * kUs;
+  gate->set_others(1, 3 * kMs, 150 * kUs);
+  EXPECT_FALSE(gate->launched(3 * kMs, window, kernel, 10 * kUs));
+  EXPECT_EQ(gate->report().lead_ns, 80 * kUs);
+  window.opened_at = 5 * kMs;  // the next one it enters first
+  EXPECT_TRUE(gate->launched(5 * kMs + 30 * kUs, window, kernel, 10 * kUs));
+  EXPECT_EQ(gate->report().lead_ns, (80 * kUs * 4 + 30 * kUs) / 5);
 }
 
 TEST_F(Tenant, OnlineTellsOfEachBurst) {
@@ -170,6 +181,11 @@ TEST_F(Tenant, MeasuresTheTimeInWhichItsWorkHadBegun) {
   gate->completed(140 * kUs, 1, 100 * kUs);
   gate->completed(240 * kUs, 1, 100 * kUs);
   EXPECT_EQ(gate->report().busy(5 * kMs), 200 * kUs);
+  EXPECT_EQ(gate->report().busy_until, 240 * kUs);
+  launch(1 * kMs, until(10 * kMs), 1, 100 * kUs);
+  EXPECT_EQ(gate->report().busy_until, 240 * kUs);  // launched is not begun
+  gate->began(2 * kMs);
+  EXPECT_EQ(gate->report().busy_until, 0);
 }
 
 TEST_F(Tenant, IsSilentOnlyWithNoThreadOnItsWay) {
@@ -271,6 +287,11 @@ TEST(Words, CarryAReportInMicroseconds) {
   std::uint64_t words[kReportWords];
   store_words(report, words);
   EXPECT_EQ(report_from(words), report);
+  for (const TenantReport& idle :
+       {TenantReport{}, TenantReport{.busy_ns = 5, .busy_until = 4711}}) {
+    store_words(idle, words);
+    EXPECT_EQ(report_from(words), idle);
+  }
 }
 
 TEST(Words, BoundWhatDoesNotFit) {
@@ -316,7 +337,7 @@ TEST_F(Tenant, MeasuresKernelsThatFillTheirWindowsWhereverTheyBegin) {
 }
 
 TEST_F(Tenant, DoesNotMeasureWhatBeginsInAnotherProcessesSlice) {
-  gate->set_others(3, 1 * kMs);
+  gate->set_others(3, 1 * kMs, 0);
   EXPECT_TRUE(
       gate->wants_duration(5 * kMs, alone(), kernel));  // never measured: better than nothing
   gate->measured(kernel, 5 * kUs);

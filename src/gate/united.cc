@@ -17,9 +17,9 @@ void UnitedReports::add(Process& process, const TenantReport& report) {
       process.known ? std::clamp<Nanoseconds>(busy - process.seen_busy, 0, now_ - looked_at_) : 0;
   process = {.known = true, .seen_busy = busy};
   // Until now, or until its last work ended.
-  const Nanoseconds end = report.busy_since > 0
-                              ? now_
-                              : std::clamp<Nanoseconds>(report.since, looked_at_ + grown, now_);
+  const Nanoseconds end =
+      report.busy_since > 0 ? now_
+                            : std::clamp<Nanoseconds>(report.busy_until, looked_at_ + grown, now_);
   if (grown > 0) begun_.emplace_back(end - grown, end);
   merge(report);
 }

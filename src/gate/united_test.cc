@@ -54,23 +54,32 @@ TEST_F(United, TimeInWhichBothHaveWorkBegunCountsOnce) {
   look(10 * kMs, {.busy_since = 10 * kMs}, {});
   // The one until now, the other from 12 ms to 15 ms: slices of one device.
   const TenantReport same =
-      look(20 * kMs, {.busy_since = 10 * kMs}, {.busy_ns = 3 * kMs, .since = 15 * kMs});
+      look(20 * kMs, {.busy_since = 10 * kMs}, {.busy_ns = 3 * kMs, .busy_until = 15 * kMs});
   EXPECT_EQ(same.busy_ns, 10 * kMs);
 }
 
 TEST_F(United, TimeInWhichOneAfterTheOtherHadAdds) {
   look(10 * kMs, {}, {});
-  const TenantReport apart = look(20 * kMs, {.busy_ns = 2 * kMs, .since = 13 * kMs},
-                                  {.busy_ns = 3 * kMs, .since = 19 * kMs});
+  const TenantReport apart = look(20 * kMs, {.busy_ns = 2 * kMs, .busy_until = 13 * kMs},
+                                  {.busy_ns = 3 * kMs, .busy_until = 19 * kMs});
   EXPECT_EQ(apart.busy_ns, 5 * kMs);
 }
 
+TEST_F(United, WhatEndedBeforeTheNextLaunchIsCountedWhereItEnded) {
+  look(10 * kMs, {.busy_since = 9 * kMs}, {});
+  // Until 13 ms the one, from then on the other; the one has launched again since.
+  const TenantReport both = look(
+      20 * kMs, {.busy_ns = 4 * kMs, .busy_until = 13 * kMs, .since = 19 * kMs, .in_flight = 1},
+      {.busy_since = 13 * kMs});
+  EXPECT_EQ(both.busy_ns, 10 * kMs);
+}
+
 TEST_F(United, OnlyWhatGrowsSinceTheLastLookCounts) {
-  look(10 * kMs, {.busy_ns = 9 * kMs, .since = 10 * kMs}, {});  // seen for the first time
-  EXPECT_EQ(look(11 * kMs, {.busy_ns = 9 * kMs, .since = 10 * kMs}, {}).busy_ns, 0);
+  look(10 * kMs, {.busy_ns = 9 * kMs, .busy_until = 10 * kMs}, {});  // seen for the first time
+  EXPECT_EQ(look(11 * kMs, {.busy_ns = 9 * kMs, .busy_until = 10 * kMs}, {}).busy_ns, 0);
   // After exec it begins anew; a jump is no more than has passed.
   EXPECT_EQ(look(12 * kMs, {.busy_ns = 0}, {}).busy_ns, 0);
-  EXPECT_EQ(look(13 * kMs, {.busy_ns = 900 * kMs, .since = 13 * kMs}, {}).busy_ns, 1 * kMs);
+  EXPECT_EQ(look(13 * kMs, {.busy_ns = 900 * kMs, .busy_until = 13 * kMs}, {}).busy_ns, 1 * kMs);
 }
 
 }  // namespace

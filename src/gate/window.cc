@@ -14,13 +14,17 @@ std::uint64_t at_most(std::uint64_t value, std::uint64_t limit) {
 std::uint64_t micros(Nanoseconds ns, std::uint64_t limit) {
   return ns <= 0 ? 0 : at_most((static_cast<std::uint64_t>(ns) + 500) / 1000, limit);
 }
+// Since when work has been begun; while none is, the complement of when the last of it ended.
+Nanoseconds busy_word(const TenantReport& report) {
+  return report.busy_since > 0 ? report.busy_since : ~report.busy_until;
+}
 Nanoseconds nanos(std::uint64_t micros) { return static_cast<Nanoseconds>(micros * 1000); }
 
 }  // namespace
 
 void store_words(const TenantReport& report, std::uint64_t (&words)[kReportWords]) {
   words[0] = static_cast<std::uint64_t>(report.busy_ns);
-  words[1] = static_cast<std::uint64_t>(report.busy_since);
+  words[1] = static_cast<std::uint64_t>(busy_word(report));
   words[2] = static_cast<std::uint64_t>(report.last_launch);
   words[3] = static_cast<std::uint64_t>(report.since);
   words[4] = at_most(report.in_flight, kMax24) | at_most(report.waiting, kMax20) << 24 |
@@ -31,8 +35,10 @@ void store_words(const TenantReport& report, std::uint64_t (&words)[kReportWords
 }
 
 TenantReport report_from(const std::uint64_t (&words)[kReportWords]) {
+  const auto busy = static_cast<Nanoseconds>(words[1]);
   return {.busy_ns = static_cast<Nanoseconds>(words[0]),
-          .busy_since = static_cast<Nanoseconds>(words[1]),
+          .busy_since = busy > 0 ? busy : 0,
+          .busy_until = busy < 0 ? ~busy : 0,
           .last_launch = static_cast<Nanoseconds>(words[2]),
           .since = static_cast<Nanoseconds>(words[3]),
           .in_flight = static_cast<std::uint32_t>(words[4] & kMax24),

@@ -49,6 +49,7 @@ inline bool is_open_alone(std::uint64_t first_word) { return (first_word & 3) ==
 struct TenantReport {
   Nanoseconds busy_ns = 0;     // device time with own work begun, up to busy_since
   Nanoseconds busy_since = 0;  // own work has been begun without a break since; 0: none is
+  Nanoseconds busy_until = 0;  // while none is: when the last of it ended
   Nanoseconds last_launch = 0;
   Nanoseconds since = 0;  // work in flight: when its head began; else the last completion
   std::uint32_t in_flight = 0;

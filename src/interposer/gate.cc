@@ -29,6 +29,7 @@ void read_others(GateState& state, const gate::Window& window, Nanoseconds now) 
   const auto slots = static_cast<unsigned>(state.line().gate[0].load(std::memory_order_relaxed));
   std::uint32_t in_flight = 0;
   Nanoseconds left = 0;
+  Nanoseconds last_launch = 0;
   state.has_peers = false;
   for (unsigned slot = 0; slot < slots && slot < ledger.slots(); ++slot) {
     if (slot == tenant().slot()) continue;
@@ -40,8 +41,9 @@ void read_others(GateState& state, const gate::Window& window, Nanoseconds now) 
     state.has_peers = true;
     in_flight += report.in_flight;
     left += report.work_left(now);
+    if (report.last_launch > last_launch) last_launch = report.last_launch;
   }
-  state.tenant.set_others(in_flight, left);
+  state.tenant.set_others(in_flight, left, last_launch);
   if (!window.open || !window.limited) return;
   std::atomic<std::uint64_t>& taken = state.line().gate[1];
   std::uint64_t before = taken.load(std::memory_order_relaxed);

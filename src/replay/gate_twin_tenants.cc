@@ -113,13 +113,15 @@ void GateTwin::request_arrived(std::size_t index) {
 void GateTwin::read_others(Tenant& tenant, std::size_t process) {
   std::uint32_t in_flight = 0;
   Nanoseconds left = 0;
+  Nanoseconds last_launch = 0;
   for (std::size_t i = 0; i < tenant.gates.size(); ++i) {
     if (i == process) continue;
     const gate::TenantReport report = tenant.gates[i].report_with_promises(now_);
     in_flight += report.in_flight;
     left += report.work_left(now_);
+    last_launch = std::max(last_launch, report.last_launch);
   }
-  tenant.gates[process].set_others(in_flight, left);
+  tenant.gates[process].set_others(in_flight, left, last_launch);
   if (tenant.free_kernel_of == tenant.window.number)
     tenant.gates[process].free_kernel_taken(tenant.window.number);
 }
