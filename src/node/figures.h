@@ -75,6 +75,7 @@ struct NodeFigures {
   bool registered = false;               // kubelet holds our stream
   std::uint64_t slot_mismatches = 0;     // kubelet's slot lay on another GPU than the assignment
   std::uint64_t leaked_leases = 0;       // found and repaired
+  std::uint64_t lists_put_off = 0;       // kubelet refused to say who holds what: asked too often
   std::uint64_t unleased_processes = 0;  // on a GPU now, without a lease
   std::optional<double> inventory_age_s;
   std::vector<GpuFigures> gpus;

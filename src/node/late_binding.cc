@@ -318,7 +318,7 @@ std::vector<BoundContainer> LateBinding::bound() const {
 }
 
 BindingCounters LateBinding::counters() const {
-  return {bound_count_, refused_, mismatches_, leaked_};
+  return {bound_count_, refused_, mismatches_, leaked_, list_.put_off()};
 }
 
 }  // namespace aliquot::node

@@ -43,6 +43,7 @@ struct BindingCounters {
   std::uint64_t bound = 0, refused = 0;
   std::uint64_t slot_mismatches = 0;  // kubelet's slot lay on another GPU than the lease
   std::uint64_t leaked_leases = 0;    // found by reconcile() and released
+  std::uint64_t lists_put_off = 0;    // answers that kubelet refused: it is asked too often
 };
 
 class LateBinding final : public PluginDecisions {

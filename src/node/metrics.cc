@@ -225,6 +225,9 @@ void add_node(const NodeFigures& node, std::vector<Family>& families) {
   add("aliquot_node_leaked_leases", MetricType::kCounter, "",
       "Leases without a container that were found and ended.",
       static_cast<double>(node.leaked_leases));
+  add("aliquot_node_podresources_refusals", MetricType::kCounter, "",
+      "Answers that kubelet put off because its podresources API was asked too often.",
+      static_cast<double>(node.lists_put_off));
   add("aliquot_node_unleased_processes", MetricType::kGauge, "",
       "Processes that use a GPU without a lease.", static_cast<double>(node.unleased_processes));
   double used = 0;

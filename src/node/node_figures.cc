@@ -103,6 +103,7 @@ NodeFigures figures_of(const FiguresSources& sources) {
   figures.registered = sources.registered;
   figures.slot_mismatches = sources.counters.slot_mismatches;
   figures.leaked_leases = sources.counters.leaked_leases;
+  figures.lists_put_off = sources.counters.lists_put_off;
   figures.unleased_processes = sources.unleased.size();
   figures.inventory_age_s = sources.inventory_age_s;
   for (std::size_t i = 0; i < sources.gpus.size(); ++i)

@@ -34,8 +34,10 @@ Result<SharedList::Answer> SharedList::ask() {
     const Nanoseconds begun = clock_.now();
     auto book = resources_.list(names_);
     if (book) return Answer{std::make_shared<const KubeletBook>(*std::move(book)), begun};
+    if (book.error().code != Errc::kExhausted) return book.error();
     // Others ask kubelet too: its limit is not ours alone.
-    if (book.error().code != Errc::kExhausted || i + 1 == kTries) return book.error();
+    put_off_.fetch_add(1, std::memory_order_relaxed);
+    if (i + 1 == kTries) return book.error();
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -5,6 +5,7 @@
 // next. Any thread; a caller waits a few seconds at most.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,8 @@ class SharedList {
     Nanoseconds begun_at = 0;
   };
   Result<Answer> fresh();
+  // How often kubelet refused to answer because it was asked too often, by us or by others.
+  std::uint64_t put_off() const { return put_off_.load(std::memory_order_relaxed); }
 
  private:
   Result<Answer> ask();
@@ -37,6 +40,7 @@ class SharedList {
   PodResources& resources_;
   std::vector<std::string> names_;  // of what is offered
   const Clock& clock_;
+  std::atomic<std::uint64_t> put_off_{0};
   std::mutex mutex_;
   std::condition_variable finished_;
   bool asking_ = false;

@@ -11,6 +11,7 @@ within 300 all_done
 for i in $(seq "$count"); do
   same "memory of p$i" $(((600 + i) * MiB)) "$(kubectl logs "p$i")"
 done
+same "questions to podresources over kubelet's rate" 0 "$(metric aliquot_node_podresources_refusals_total)"
 delete --all
 within 20 no_leases
 resident=$(on_node awk '/^VmRSS/ {print $2}' "/proc/$(cat "$KUBE_RUN/pids/aliquotd")/status")

@@ -38,7 +38,7 @@ for name in container_gpu_utilization container_gpu_memory_usage container_gpu_m
   aliquot_gpu_{cores_granted_ratio,leases,utilization_ratio,temperature_celsius,power_watts} \
   aliquot_gpu_{energy_joules_total,nvlinks,nvlinks_up} \
   aliquot_node_{info,registered,inventory_age_seconds,memory_fragmentation_ratio,slot_mismatches_total} \
-  aliquot_node_{leaked_leases_total,unleased_processes}; do
+  aliquot_node_{leaked_leases_total,unleased_processes,podresources_refusals_total}; do
   grep -q "^$name[{ ]" "$work/text" || fail "$name is not served"
 done
 scrape -D "$work/head" -H 'Accept: application/openmetrics-text; version=1.0.0' >"$work/open"
