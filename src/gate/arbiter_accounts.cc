@@ -228,10 +228,11 @@ Nanoseconds Arbiter::quantum(const Tenant& tenant) const {
   }
   // Whoever must drain before a hand-over gets fewer of them.
   if (tenant.report.tail_deviation_ns > options_.uncertain) q += q / 2;
-  // No longer than what is charged for it is paid back: the rest would be forgiven.
-  const auto paid_back = static_cast<Nanoseconds>(static_cast<double>(options_.most_debt) *
-                                                  tenant.share.percent / 100.0);
-  return std::min(std::max(q, longest), std::max(options_.least_quantum, paid_back));
+  // A small share has short ones: paying for one takes q / share, and becoming the first among
+  // those that are due as long again; more than a second of it would also be forgiven.
+  const auto most = static_cast<Nanoseconds>(static_cast<double>(options_.most_debt) *
+                                             tenant.share.percent / 200.0);
+  return std::min(std::max(q, longest), most);
 }
 
 Nanoseconds Arbiter::longest_offline_kernel() const {

@@ -23,6 +23,19 @@ TwinTenant saturating(double cores, Nanoseconds kernel, int depth = 64) {
   return tenant;
 }
 
+// A turn costs a share of one percent a hundred times its length; before it is the first among
+// those that are due, as much again may pass.
+TEST(GateInvariants, ASmallShareHasATurnEachSecond) {
+  for (const double share : {1.0, 2.0, 4.0}) {
+    GateTwin twin(TwinOptions{}, {saturating(share, 200 * kUs), saturating(99 - share, 200 * kUs),
+                                  saturating(1, 20 * kMs)});
+    twin.run();
+    EXPECT_LE(twin.longest_wait(0), kSecond) << share;
+    EXPECT_NEAR(twin.share(0), share, 0.3);
+  }
+  for (const std::uint64_t seed : {8'323, 9'639}) run_random_machine(seed);
+}
+
 // I4: a grant without a launch is taken back within 5 ms, and others go on.
 TEST(GateInvariants, AnUnusedGrantIsTakenBackWithinFiveMilliseconds) {
   TwinTenant phantom = saturating(50, 500 * kUs);
