@@ -50,12 +50,15 @@ format::Json json_of(const MeasuredCell& cell, const replay::CellResult& twin) {
       .set("mean_error_points", cell.mean_error)
       .set("worst_error_points", cell.worst_error)
       .set("busy_percent", cell.busy_percent)
+      .set("largest_lag_ms", cell.largest_lag_ms)
+      .set("allowed_lag_ms", cell.allowed_lag_ms)
       .set("wake_p99_us", cell.wake_p99_us)
       .set("valid", cell.valid)
       .set("twin", format::Json::object()
                        .set("mean_error_points", twin.mean_error)
                        .set("worst_error_points", twin.worst_error)
-                       .set("busy_percent", twin.busy_percent));
+                       .set("busy_percent", twin.busy_percent)
+                       .set("largest_lag_ms", twin.largest_lag_ms));
 }
 
 struct Measured {
@@ -91,17 +94,21 @@ std::string table_of(const std::vector<Measured>& all) {
                {"MEAN", kRight},
                {"WORST", kRight},
                {"BUSY", kRight},
+               {"LAG", kRight},
                {"TWIN", kRight},
                {"WORST", kRight},
                {"BUSY", kRight},
+               {"LAG", kRight},
                {"WAKE P99", kRight},
                {"VALID"}});
   for (const Measured& one : all)
     table.add(
         {one.cell.name, fmt::format("{:.2f}", one.cell.mean_error),
          fmt::format("{:.2f}", one.cell.worst_error), fmt::format("{:.1f}%", one.cell.busy_percent),
+         fmt::format("{:.0f}ms", one.cell.largest_lag_ms),
          fmt::format("{:.2f}", one.twin.mean_error), fmt::format("{:.2f}", one.twin.worst_error),
          fmt::format("{:.1f}%", one.twin.busy_percent),
+         fmt::format("{:.0f}ms", one.twin.largest_lag_ms),
          fmt::format("{:.0f}us", one.cell.wake_p99_us), one.cell.valid ? "yes" : "no"});
   return table.text();
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -23,6 +24,8 @@ namespace {
 // Above this a sleeper's lateness, not the gate, makes the figures (docs/adr/0050).
 constexpr Nanoseconds kLateHost = 300 * kMicrosecond;
 constexpr Nanoseconds kWarmUp = 1 * kSecond;
+constexpr Nanoseconds kLook = 10 * kMillisecond;       // of the machine's time, between readings
+constexpr Nanoseconds kLeastLook = 50 * kMillisecond;  // of ours: a reading costs the machine some
 constexpr Nanoseconds kStartPatience = 60 * kSecond;
 constexpr Nanoseconds kEndPatience = 10 * kSecond;
 
@@ -183,6 +186,33 @@ double percent_of(Nanoseconds part, Nanoseconds whole) {
   return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+Nanoseconds had_by(const std::vector<std::int32_t>& pids, const simdriver::DeviceUse& before,
+                   const simdriver::DeviceUse& after) {
+  return used_by(pids, before, after) + switching_among(pids, before, after);
+}
+
+// Reads the device's account for so long, and watches how far the tenants' shares of it lag.
+Result<simdriver::DeviceUse> watch(const CellMachine& where, const simdriver::DeviceUse& before,
+                                   const std::vector<std::vector<std::int32_t>>& processes,
+                                   Nanoseconds time, MeasuredCell& measured) {
+  const Nanoseconds look =
+      std::max(static_cast<Nanoseconds>(static_cast<double>(kLook) * where.slowness), kLeastLook);
+  const MonotonicClock clock;
+  const Nanoseconds end = clock.now() + time;
+  while (true) {
+    const Nanoseconds left = std::max<Nanoseconds>(0, end - clock.now());
+    if (const Status passed = where.account.pass(std::min(look, left)); !passed)
+      return passed.error();
+    auto now = where.account.read();
+    if (!now) return now.error();
+    std::vector<double> used;
+    for (const auto& pids : processes)
+      used.push_back(static_cast<double>(had_by(pids, before, *now)) / 1e6);
+    measured.largest_lag_ms = std::max(measured.largest_lag_ms, lag_of(used, measured.targets));
+    if (left == 0) return now;
+  }
+}
+
 }  // namespace
 
 // Only such as keep the device busy alone. Kernels of 5 us do not, nor then does khetero's first
@@ -260,6 +290,14 @@ void judge(MeasuredCell& cell) {
   }
 }
 
+double lag_of(const std::vector<double>& used, const std::vector<double>& percent) {
+  const double all = std::accumulate(used.begin(), used.end(), 0.0);
+  double largest = 0;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    largest = std::max(largest, std::abs(used[i] - percent[i] / 100 * all));
+  return largest;
+}
+
 Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,
                                   const replay::GateCell& cell, Nanoseconds machine_time) {
   const auto real = [&](Nanoseconds time) {
@@ -275,19 +313,20 @@ Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const Ce
   WakeLatency latency;
   const auto before = where.account.read();
   if (!before) return before.error();
-  if (const Status passed = where.account.pass(real(machine_time)); !passed) return passed.error();
-  const auto after = where.account.read();
+  MeasuredCell measured{.name = cell.name,
+                        .targets = cell.shares,
+                        .shares = {},
+                        .allowed_lag_ms = replay::allowed_lag_ms(cell)};
+  const auto after = watch(where, *before, *processes, real(machine_time), measured);
   if (!after) return after.error();
   const Nanoseconds late = latency.end();
   if (commands.any_ended())
     return Error{Errc::kUnavailable, "cell " + cell.name + ": a tenant ended too early"};
-  MeasuredCell measured{.name = cell.name, .targets = cell.shares, .shares = {}};
   const Nanoseconds wall = after->now - before->now;
   Nanoseconds busy = after->busy - before->busy;
   for (const auto& pids : *processes) {
-    const Nanoseconds own_switches = switching_among(pids, *before, *after);
-    busy += own_switches;
-    measured.shares.push_back(percent_of(own_switches + used_by(pids, *before, *after), wall));
+    busy += switching_among(pids, *before, *after);
+    measured.shares.push_back(percent_of(had_by(pids, *before, *after), wall));
   }
   measured.busy_percent = percent_of(busy, wall);
   measured.wake_p99_us = static_cast<double>(late) / 1e3;

@@ -30,8 +30,12 @@ struct MeasuredCell {
   std::vector<double> targets, shares;  // percent of the device's time, by tenant
   double mean_error = 0, worst_error = 0;
   double busy_percent = 0;
-  double wake_p99_us = 0;  // how late this host woke a sleeper meanwhile
-  bool valid = false;      // the host was quick enough for the figures to mean the gate
+  // Most that a tenant was ahead of its share of what all had used, or behind it, since the
+  // warm-up, in the machine's time. On a real GPU as coarse as the driver's samples.
+  double largest_lag_ms = 0;
+  double allowed_lag_ms = 0;  // of a gate that keeps its bound (replay/gate_cells.h)
+  double wake_p99_us = 0;     // how late this host woke a sleeper meanwhile
+  bool valid = false;         // the host was quick enough for the figures to mean the gate
 };
 
 // The cells of the lists of issue and docs: 24 for slow motion, 12 for real time.
@@ -53,6 +57,9 @@ Nanoseconds switching_among(const std::vector<std::int32_t>& pids,
 
 // From what the device said at begin and end. Pure.
 void judge(MeasuredCell& cell);
+// The largest |had - share of what all had|; `used` by tenant, in any unit, which is the result's.
+// Pure.
+double lag_of(const std::vector<double>& used, const std::vector<double>& percent);
 
 // The words after `aliquot burn` for a tenant of a cell. Pure.
 std::vector<std::string> load_of(const replay::TwinTenant& tenant, double seconds, unsigned seed);

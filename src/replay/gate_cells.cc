@@ -104,6 +104,18 @@ std::vector<GateCell> named_gate_cells() {
   return named;
 }
 
+double allowed_lag_ms(const GateCell& cell) {
+  double longest_ms = 0.5;
+  if (cell.kernel == "50ms" || cell.kernel == "mix50us" || cell.kernel == "pareto") {
+    longest_ms = 50;
+  } else if (cell.kernel == "hetero") {
+    longest_ms = 15;  // 5 ms with a spread of 0.3: three times that is rare enough
+  } else if (cell.kernel == "5ms" || cell.kernel == "mix5us") {
+    longest_ms = 5;
+  }
+  return 2 * std::max(15.0, longest_ms) + 3 * longest_ms;
+}
+
 CellResult run_cell(const GateCell& cell, const TwinOptions& options) {
   GateTwin twin(options, cell.specs);
   twin.run();

@@ -32,6 +32,10 @@ struct CellResult {
   double steps_per_second = 0;
 };
 
+// How far from its fluid share a tenant of the cell may be: 2 q + 3 K, for windows of q (15 ms at
+// most, or one kernel) and kernels of K at most.
+double allowed_lag_ms(const GateCell& cell);
+
 CellResult run_cell(const GateCell& cell, const TwinOptions& options);
 
 }  // namespace aliquot::replay
