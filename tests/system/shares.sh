@@ -4,7 +4,7 @@ slow_machine() { "$aliquot" sim up --node a100x2 --name m --speed "${1:-0.1}" >/
 load() {  # LEASE OPTION...: a program that always has work, on GPU 0; kernels of KERNEL us, SECONDS long
   local name=$1
   shift
-  "$aliquot" run -q --name "$name" --gpu 0:4GiB "$@" -- "$aliquot" burn --kernel-us "${KERNEL:-500}" \
+  "$aliquot" run -q --name "$name" --gpu 0:4GiB "$@" -- "$aliquot" burn --kernel-us "${KERNEL:-500}" --depth 64 \
     --seconds "${SECONDS_LONG:-600}" >"$work/$name.json" 2>"$work/$name.err" &
 }
 running() { [ "$(lease "$1" gpus.0.compute.launches 2>/dev/null || echo 0)" -gt 10 ]; }
