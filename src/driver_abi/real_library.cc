@@ -15,9 +15,7 @@ const char* load_symbols(const char* path, SymbolLookup lookup, std::span<const 
   }
   bool any = false;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    // Entries are made of string literals.
-    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage)
-    pointers[i] = lookup(handle, entries[i].symbol.data());
+    pointers[i] = lookup(handle, entries[i].c_str());
     any = any || pointers[i] != nullptr;
   }
   if (any) return nullptr;

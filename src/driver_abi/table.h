@@ -14,12 +14,14 @@ namespace aliquot::driver_abi {
 enum class Kind : std::uint8_t { kPass, kGuard, kDeny };
 
 struct Entry {
-  std::string_view symbol;  // ends in a zero byte, so symbol.data() serves dlsym
+  std::string_view symbol;  // of a literal
   std::string_view base;
   int since;
   int until;
   Kind kind;
 
+  // The symbol, which ends in a zero byte.
+  constexpr const char* c_str() const { return symbol.data(); }
   // Whether a driver or library of this CUDA version (13000 is 13.0) exports the symbol.
   constexpr bool in_version(int version) const {
     return since <= version && (until == 0 || version < until);

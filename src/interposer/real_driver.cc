@@ -88,7 +88,7 @@ bool fill(Library library, void* handle) {
   const Rows rows = rows_of(library);
   const Dlsym lookup = libc_dlsym();
   for (std::size_t i = 0; i < rows.count; ++i) {
-    void* function = lookup(handle, rows.entries[i].symbol.data());
+    void* function = lookup(handle, rows.entries[i].c_str());
     if (function == rows.hooks[i]) return false;  // the path leads to ourselves
     if (function == nullptr) function = reinterpret_cast<void*>(rows.absent);
     __atomic_store_n(&rows.slots[i], function, __ATOMIC_RELAXED);

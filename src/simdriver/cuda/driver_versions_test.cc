@@ -5,8 +5,7 @@
 namespace aliquot::simdriver::test {
 namespace {
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("h100x8", "12.4"));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("h100x8", "12.4");
 
 TEST(DriverVersions, SaysTheVersionThatItPretends) {
   int version = 0;
@@ -18,7 +17,7 @@ TEST(DriverVersions, SaysTheVersionThatItPretends) {
 TEST(DriverVersions, HasTheNamesOfItsVersionAndNoYoungerOnes) {
   int younger = 0;
   for (const auto& entry : driver_abi::kCudaEntries) {
-    const bool there = dlsym(driver_handle(), entry.symbol.data()) != nullptr;
+    const bool there = dlsym(driver_handle(), entry.c_str()) != nullptr;
     EXPECT_EQ(there, entry.in_version(12040)) << entry.symbol;
     younger += there ? 0 : 1;
   }

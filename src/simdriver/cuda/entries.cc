@@ -20,7 +20,6 @@
 namespace aliquot::simdriver {
 namespace {
 
-using driver_abi::Cuda;
 using driver_abi::kCudaCount;
 using driver_abi::kCudaEntries;
 
@@ -72,11 +71,11 @@ const Entries& entries() {
   if (lib.forked()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!lib.initialised() && !all.before_init[row]) return CUDA_ERROR_NOT_INITIALIZED;
   if (const CUresult failure = injected_failure(kCudaEntries[row].symbol, lib.machine_page())) {
-    say(Say::kDebug, "%s fails on command: %d", kCudaEntries[row].symbol.data(), failure);
+    say(Say::kDebug, "%s fails on command: %d", kCudaEntries[row].c_str(), failure);
     return failure;
   }
   if (all.bodies[row].function == nullptr) {
-    say(Say::kDebug, "%s is not supported", kCudaEntries[row].symbol.data());
+    say(Say::kDebug, "%s is not supported", kCudaEntries[row].c_str());
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   return CUDA_SUCCESS;
@@ -87,7 +86,7 @@ const Entries& entries() {
 [[gnu::hot]] CUresult said(std::size_t row, CUresult result) {
   pay();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
-    say(Say::kDebug, "%s: %d", kCudaEntries[row].symbol.data(), result);
+    say(Say::kDebug, "%s: %d", kCudaEntries[row].c_str(), result);
   }
   return result;
 }

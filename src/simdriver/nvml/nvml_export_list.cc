@@ -8,7 +8,7 @@
 int main() {
   std::puts("{ global:");
   for (const aliquot::driver_abi::Entry& entry : aliquot::driver_abi::kNvmlEntries)
-    std::printf("  %s;\n", entry.symbol.data());
+    std::printf("  %s;\n", entry.c_str());
   std::puts("local: *; };");
   return 0;
 }
