@@ -16,7 +16,7 @@ Result<std::string> run(const std::function<std::string()>& work, Nanoseconds li
 
 TEST(BoundedChild, GivesWhatTheWorkReturned) {
   EXPECT_EQ(run([] { return std::string("answer"); }, 5 * kSecond).value(), "answer");
-  const std::string long_text(300'000, 'x');
+  std::string long_text(300'000, 'x');
   EXPECT_EQ(run([&] { return long_text; }, 5 * kSecond).value(), long_text);
   EXPECT_EQ(run([] { return std::string(); }, 5 * kSecond).value(), "");
 }

@@ -59,7 +59,7 @@ class DocumentTest : public testing::Test {
     EXPECT_TRUE(all) << all.error().message;
     return all ? *all : Inventory{};
   }
-  std::string fault(format::Json json) {
+  std::string fault(const format::Json& json) {
     const auto read = parse_inventory(json.dump(), "inventory.json");
     return read ? "" : read.error().message;
   }

@@ -99,8 +99,9 @@ Result<Driver> choose_driver(const DriverQuestion& question) {
   }
   if (const auto real = question.find_real()) return *real;
   const auto running = running_machines(question.state_directory);
-  if (running.size() == 1) return *machine_called(question.state_directory, running[0]);
-  if (running.empty())
+  if (running.size() == 1)
+    if (auto machine = machine_called(question.state_directory, running[0])) return *machine;
+  if (running.size() <= 1)  // or it has just ended
     return Error{Errc::kUnavailable,
                  "no GPU: no NVIDIA driver answers and no simulated machine runs (to try without a "
                  "GPU: aliquot sim up --node a100x8)"};

@@ -32,6 +32,11 @@ FakeNvml three_gpus() {
   return nvml;
 }
 
+void hang_if(bool yes) {
+  if (!yes) return;
+  for (;;) ::pause();
+}
+
 class HangingNvml final : public Nvml {
  public:
   explicit HangingNvml(const Hangs& hangs) : hangs_(hangs) {}
@@ -58,16 +63,13 @@ class HangingNvml final : public Nvml {
   }
 
  private:
-  static void hang_if(bool yes) {
-    while (yes) ::pause();
-  }
   Hangs hangs_;
   FakeNvml fake_ = three_gpus();
 };
 
 NvmlOpener opener(const Hangs& hangs) {
   return [hangs]() -> Result<std::unique_ptr<Nvml>> {
-    while (hangs.init) ::pause();
+    hang_if(hangs.init);
     return std::unique_ptr<Nvml>(std::make_unique<HangingNvml>(hangs));
   };
 }

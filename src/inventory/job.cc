@@ -108,12 +108,16 @@ class Comparison {
     findings_.push_back(finding_of(workers_, worker, code, std::move(evidence), factor));
   }
 
-  // How much more the others have, where that is more than noise; else nullopt.
-  std::optional<double> less(std::size_t of, const Figure& figure) const {
+  struct Lack {
+    double own;
+    double factor;  // how much more the others have
+  };
+  // Where that is more than noise; else nullopt.
+  std::optional<Lack> lack(std::size_t of, const Figure& figure) const {
     const auto own = figure(workers_[of]);
     const auto others = usual(workers_, of, figure);
     if (!own || !others || *own <= 0 || *others <= *own * (1 + kNoise)) return std::nullopt;
-    return *others / *own;
+    return Lack{*own, *others / *own};
   }
 
   void compare_clocks(std::size_t of) {
@@ -122,16 +126,16 @@ class Comparison {
     const auto alike = std::ranges::count(workers_, worker.model, model_of);
     if (!worker.model.empty() && alike * 2 < std::ssize(workers_))
       add(of, "JOB_GPU_MODEL", "a " + worker.model + ", unlike most", 1);
-    const auto factor = less(of, figure(&JobWorker::sm_mhz));
-    if (!factor) return;
+    const auto clock = lack(of, figure(&JobWorker::sm_mhz));
+    if (!clock) return;
     const std::uint64_t reasons = worker.clock_reasons.value_or(0);
     const char* code = (reasons & kHeat) != 0    ? "JOB_CLOCKS_HEAT"
                        : (reasons & kPower) != 0 ? "JOB_CLOCKS_POWER"
                                                  : "JOB_CLOCKS_LOW";
-    std::string evidence = std::to_string(*worker.sm_mhz) + " MHz, others " +
-                           std::to_string(std::lround(*factor * *worker.sm_mhz)) + " MHz";
+    std::string evidence = std::to_string(std::lround(clock->own)) + " MHz, others " +
+                           std::to_string(std::lround(clock->factor * clock->own)) + " MHz";
     if (worker.temperature_c) evidence += ", at " + std::to_string(*worker.temperature_c) + " C";
-    add(of, code, evidence, *factor);
+    add(of, code, evidence, clock->factor);
   }
 
   void compare_links(std::size_t of) {
@@ -140,11 +144,11 @@ class Comparison {
       if (!one.pcie_generation || !one.pcie_width) return std::nullopt;
       return std::exp2(*one.pcie_generation) * *one.pcie_width;
     };
-    if (const auto factor = less(of, rate))
+    if (const auto slow = lack(of, rate); slow && worker.pcie_generation && worker.pcie_width)
       add(of, "JOB_PCIE_SLOW",
           "PCIe " + std::to_string(*worker.pcie_generation) + ".0 x" +
-              std::to_string(*worker.pcie_width) + ", others " + percent(*factor) + " of that",
-          1 + kLinkPart * (*factor - 1));
+              std::to_string(*worker.pcie_width) + ", others " + percent(slow->factor) + " of that",
+          1 + kLinkPart * (slow->factor - 1));
     const auto links = figure(&JobWorker::nvlinks_up);
     const auto others = usual(workers_, of, links);
     if (others && worker.nvlinks_up && *worker.nvlinks_up < *others)
@@ -156,10 +160,10 @@ class Comparison {
 
   void compare_shares(std::size_t of) {
     const JobWorker& worker = workers_[of];
-    if (const auto factor = less(of, figure(&JobWorker::cores)))
+    if (const auto small = lack(of, figure(&JobWorker::cores)))
       add(of, "JOB_SHARE",
-          percent(*worker.cores) + " of its GPU, others " + percent(*factor * *worker.cores),
-          *factor);
+          percent(small->own) + " of its GPU, others " + percent(small->factor * small->own),
+          small->factor);
     const auto waiting = usual(workers_, of, figure(&JobWorker::waiting));
     if (waiting && worker.waiting && *worker.waiting > *waiting + kNoise)
       add(of, "JOB_WAITS",
@@ -176,11 +180,11 @@ class Comparison {
 
   void compare_host(std::size_t of) {
     const JobWorker& worker = workers_[of];
-    if (const auto factor = less(of, figure(&JobWorker::busy)))
+    if (const auto idle = lack(of, figure(&JobWorker::busy)))
       add(of, "JOB_STARVED",
-          "a kernel runs " + percent(*worker.busy) + " of the time, others' " +
-              percent(*factor * *worker.busy),
-          *factor);
+          "a kernel runs " + percent(idle->own) + " of the time, others' " +
+              percent(idle->factor * idle->own),
+          idle->factor);
     const auto near = cpus_of(worker.gpu_cpus);
     const auto own = cpus_of(worker.cpus);
     const bool far = !near.empty() && !own.empty() &&
@@ -199,9 +203,10 @@ void judge_steps(const std::vector<JobWorker>& workers, JobAnswer& answer) {
   const auto steps = figure(&JobWorker::step_s);
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const auto others = usual(workers, i, steps);
-    if (!workers[i].step_s || !others || *others <= 0) continue;
+    const std::optional<double> own = workers[i].step_s;
+    if (!own || !others || *others <= 0) continue;
     answer.measured = true;
-    const double factor = *workers[i].step_s / *others;
+    const double factor = *own / *others;
     if (factor < 1 + kNoise || factor <= answer.factor) continue;
     answer.slow = i;
     answer.factor = factor;

@@ -142,7 +142,7 @@ class Tree {
         add_below(members, near_, depth + 1);
       else
         for (const std::size_t leaf : members) add_leaf(leaves_[leaf], depth + 1);
-      text_ += std::string(2 * depth, ' ') + "</pci>\n";
+      text_ += indent(depth) + "</pci>\n";
     }
   }
 
@@ -151,17 +151,19 @@ class Tree {
                                [&](std::size_t leaf) { return near_[leaf] == near_[members[0]]; });
   }
 
+  static std::string indent(unsigned depth) { return std::string(std::size_t{2} * depth, ' '); }
+
   // Bridges have numbers of their own, on a bus that no machine has.
   void open_bridge(unsigned depth) {
     std::array<char, 96> line{};
     std::snprintf(line.data(), line.size(), "<pci busid=\"ffff:ff:%02x.0\" class=\"0x060400\">\n",
                   ++bridges_ & 0x1f);
-    text_ += std::string(2 * depth, ' ') + line.data();
+    text_ += indent(depth) + line.data();
   }
 
   void add_leaf(const Leaf& leaf, unsigned depth) {
-    text_ += std::string(2 * depth, ' ') + "<pci busid=\"" + leaf.bus_id + "\" class=\"" +
-             leaf.pci_class + "\"/>\n";
+    text_ +=
+        indent(depth) + "<pci busid=\"" + leaf.bus_id + "\" class=\"" + leaf.pci_class + "\"/>\n";
   }
 
   const std::vector<Leaf>& leaves_;

@@ -14,7 +14,6 @@ namespace {
 
 using model::LinkKind;
 using model::NodeTopology;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr char kBridged[] =
