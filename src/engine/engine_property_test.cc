@@ -47,8 +47,8 @@ Program random_program(std::uint64_t seed) {
   const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
   Program program;
   program.spec.multiprocessors = 1 + below(20);
-  program.spec.kernel_start = 1'000 * below(100);
-  for (CopyLaneSpec& lane : program.spec.copy) lane = {1.0 + below(50), 1'000 * below(10)};
+  program.spec.kernel_start = kMicrosecond * below(100);
+  for (CopyLaneSpec& lane : program.spec.copy) lane = {1.0 + below(50), kMicrosecond * below(10)};
   const std::uint32_t contexts = 1 + below(4);
   for (std::uint32_t i = 0; i < contexts; ++i) {
     program.contexts.push_back(
@@ -58,7 +58,7 @@ Program random_program(std::uint64_t seed) {
   for (std::uint32_t i = 0; i < streams; ++i) program.stream_context.push_back(below(contexts));
   Nanoseconds time = 0;
   for (std::uint32_t i = 0; i < 60; ++i) {
-    time += 1'000 * below(300);
+    time += kMicrosecond * below(300);
     program.submissions.push_back({time, below(streams), random_work(random, streams)});
   }
   return program;
@@ -106,8 +106,8 @@ Outcome outcome_of(const Program& program) {
 class RandomPrograms : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomPrograms, CompleteAllThatWasSubmitted) {
-  for (int i = 0; i < 50; ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
+  for (unsigned i = 0; i < 50; ++i) {
+    const auto seed = static_cast<std::uint64_t>(GetParam()) * 1000 + i;
     const Outcome run = outcome_of(random_program(seed));
     for (const StreamId stream : run.streams) {
       EXPECT_EQ(run.engine.completed(stream), run.engine.submitted(stream)) << "seed " << seed;

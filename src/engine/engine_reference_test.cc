@@ -57,7 +57,9 @@ class SlowModel {
   }
   // Everything that happens at this microsecond, then one microsecond of work.
   void tick() {
-    if (switching_ > 0 && --switching_ == 0) {
+    const bool switched = switching_ == 1;
+    if (switching_ > 0) --switching_;
+    if (switched) {
       slice_start_ = now_;
       dispatch();
     }

@@ -140,11 +140,11 @@ class Printer {
   void new_line() {
     if (indent_ < 0) return;
     out_ += '\n';
-    out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
+    out_.append(static_cast<std::size_t>(indent_) * depth_, ' ');
   }
 
   int indent_;
-  int depth_ = 0;
+  std::size_t depth_ = 0;
   std::string out_;
 };
 

@@ -43,7 +43,7 @@ void add(Trace& trace, std::int64_t arrival, int gpus, int pods, int milli, Work
 Trace training(int pods) {
   Trace trace{"t", {}};
   std::mt19937_64 random(11);
-  for (int i = 0; i < 200; ++i)
+  for (std::uint64_t i = 0; i < 200; ++i)
     add(trace, static_cast<std::int64_t>(i * 150 + random() % 100),
         pods > 1 ? 1 : 2 + static_cast<int>(random() % 2), pods, 1000, {0, 5'000, 0, "V100"});
   return trace;

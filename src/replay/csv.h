@@ -60,7 +60,8 @@ class CsvRow {
   explicit CsvRow(const CsvReader& csv) : csv_(csv) {}
   std::int64_t number(std::size_t column, std::int64_t most);
   double decimal(std::size_t column, double most);
-  const std::optional<Error>& error() const { return error_; }
+  // Null: none.
+  const Error* error() const { return error_ ? &*error_ : nullptr; }
 
  private:
   const CsvReader& csv_;

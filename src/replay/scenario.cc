@@ -150,6 +150,12 @@ Result<std::vector<std::string>> run_scenario(const Scenario& scenario) {
   return lines;
 }
 
+static Error other_than_expected(std::size_t action, const std::string& got,
+                                 const std::string& wanted) {
+  return {Errc::kInvalid, "scenario: action " + std::to_string(action) + " is '" + got +
+                              "', expected '" + wanted + "'"};
+}
+
 Status check_scenario(const Scenario& scenario) {
   const auto lines = run_scenario(scenario);
   if (!lines) return lines.error();
@@ -157,9 +163,7 @@ Status check_scenario(const Scenario& scenario) {
   for (std::size_t i = 0; i < most; ++i) {
     const std::string got = i < lines->size() ? (*lines)[i] : "nothing more";
     const std::string wanted = i < scenario.expect.size() ? scenario.expect[i] : "nothing more";
-    if (got != wanted)
-      return Error{Errc::kInvalid, "scenario: action " + std::to_string(i + 1) + " is '" + got +
-                                       "', expected '" + wanted + "'"};
+    if (got != wanted) return other_than_expected(i + 1, got, wanted);
   }
   return {};
 }

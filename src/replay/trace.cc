@@ -72,7 +72,7 @@ Status read_gpus(const CsvReader& csv, CsvRow& row, model::Request& request) {
   const auto count = static_cast<int>(row.number(kGpus, model::kMaxGpusPerNode));
   const auto milli = static_cast<int>(row.number(kGpuMilli, model::kWholeGpuMilli));
   const Bytes memory = row.number(kGpuMemory, kMostGpuMemory) * kMiB;
-  if (const std::optional<Error>& error = row.error()) return *error;
+  if (const Error* error = row.error()) return *error;
   if (count == 0) {
     if (milli != 0) return csv.error_at(kGpuMilli, "gpu_milli: must be 0 where gpus is 0");
     if (memory != 0) return csv.error_at(kGpuMemory, "gpu_memory_mib: must be 0 where gpus is 0");

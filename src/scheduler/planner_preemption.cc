@@ -148,6 +148,10 @@ bool Planner::try_displace(JobId id, Nanoseconds now, std::vector<Action>& actio
   if (victims.empty()) return false;
   suspend(victims);
   const std::optional<GangDecision> placed = place_without(w, victims, by_owner);
+  if (!placed) {
+    resume(victims);
+    return false;
+  }
   // Their room is the job's now: released without being resumed, in one step with its start.
   for (const JobId victim : victims) stop(victim, id, by_owner, actions);
   start(id, *placed, now, actions);

@@ -17,7 +17,7 @@ class DotProduct final : public Policy {
   std::string_view name() const override { return "dotprod"; }
   Choice choose(const NodeView& view, const Demand& demand, const Ask& ask,
                 GpuMask fitting) override {
-    const std::int64_t asked = asked_milli(ask, view.shape) * ask.count;
+    const std::int64_t asked = std::int64_t{asked_milli(ask, view.shape)} * ask.count;
     return {score(view.state.cpu_milli * demand.cpu_milli, free_milli(view) * asked),
             usual_gpus(view, ask, fitting)};
   }

@@ -124,7 +124,7 @@ std::int64_t Rollout::blocked(const ShareState& state, const Suited& suited) con
   for (const Block& b : suited.blocks) {
     std::int64_t fit = idle / b.gpus;
     if (b.cpu_milli > 0) fit = std::min<std::int64_t>(fit, state.cpu_milli / b.cpu_milli);
-    sum += b.weight * (total - 1000 * b.gpus * fit);
+    sum += b.weight * (total - fit * b.gpus * 1000);
   }
   return sum >> 20;
 }

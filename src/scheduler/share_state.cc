@@ -25,10 +25,10 @@ std::uint64_t hash_of(const ShareState& state) {
   std::uint64_t h = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(state.shape)) << 32 ^
                      static_cast<std::uint32_t>(state.cpu_milli)) *
                     kOdd;
-  for (int i = 0; i < state.gpus; i += 4) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(state.gpus); i += 4) {
     std::uint64_t word = 0;
-    for (int j = 0; j < 4; ++j)
-      word = word << 16 | static_cast<std::uint16_t>(state.free[static_cast<std::size_t>(i + j)]);
+    for (std::size_t j = i; j < i + 4; ++j)
+      word = word << 16 | static_cast<std::uint16_t>(state.free[j]);
     h = (h ^ word ^ h >> 31) * kOdd;
   }
   return h ^ h >> 32;

@@ -8,7 +8,6 @@ namespace aliquot::topology {
 namespace {
 
 using model::GpuSet;
-using model::LinkKind;
 
 // Rate of each rail, nobody else on the wires.
 double rail_mb_s(const model::NodeTopology& node, GpuSet gpus) {
