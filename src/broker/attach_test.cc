@@ -199,7 +199,6 @@ TEST_P(Attach, BytesOfACloneThatOutlivesItsProcessAreTakenBack) {
 }
 
 TEST_P(Attach, AStrangerIsRefusedWithTheReason) {
-  Shared<LeaseGrant*> unused;
   Child runner([&] {
     lease("theirs", 1000);
     pause();

@@ -7,8 +7,6 @@
 namespace aliquot::broker {
 namespace {
 
-using testing::HasSubstr;
-
 struct HoldTest : testing::Test {
   HoldTest() {
     std::string name = testing::TempDir() + "/aliquot-hold-XXXXXX";

@@ -186,7 +186,7 @@ bool LeaseSocket::attach(Connection& connection, Peer peer, std::uint64_t image)
   connection.challenged.reset();
   ++hints_;
   // Several connections of one image are possible; far more than slots are somebody's game.
-  if (hints_ > 2u * lease_.files().grant().slot_count) make_room();
+  if (hints_ > std::size_t{2} * lease_.files().grant().slot_count) make_room();
   return true;
 }
 

@@ -31,8 +31,7 @@ TEST(Helper, IsABroker) {
   _exit(0);
 }
 
-class Start : public testing::Test {
- protected:
+struct Start : testing::Test {
   Start() {
     std::string name = testing::TempDir() + "/aliquot-start-XXXXXX";
     state_ = mkdtemp(name.data());

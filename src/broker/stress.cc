@@ -103,10 +103,12 @@ class WorkerThread {
 
 class Stress final : public BrokerFixture {
  public:
-  explicit Stress(const StressPlan& plan) : plan_(plan), random_(plan.seed) {
+  explicit Stress(const StressPlan& plan)
+      : plan_(plan),
+        random_(plan.seed),
+        directory_(lease("stress", kLimit).directory),
+        files_(files("stress")) {
     report_.limit = kLimit;
-    directory_ = lease("stress", kLimit).directory;
-    files_.emplace(files("stress"));
   }
   void TestBody() override {}
 
@@ -134,7 +136,7 @@ class Stress final : public BrokerFixture {
   }
 
  private:
-  wire::Quota quota() const { return {files_->ledger(), files_->grant(), 0}; }
+  wire::Quota quota() const { return {files_.ledger(), files_.grant(), 0}; }
   void fail(const std::string& what) {
     if (report_.violations.size() < 20)
       report_.violations.push_back(what + " (kill " + std::to_string(report_.kills) + ")");
@@ -181,7 +183,7 @@ class Stress final : public BrokerFixture {
   void wait_until_reaped() {
     const auto settled = [&] {
       unsigned in_use = 0, attached = 0;
-      for (const TableEntry& entry : files_->table().slot) {
+      for (const TableEntry& entry : files_.table().slot) {
         if (!entry.in_use()) continue;
         ++in_use;
         attached += std::ranges::any_of(
@@ -200,7 +202,7 @@ class Stress final : public BrokerFixture {
     for (const Child& worker : workers_) waitpid(worker.pid(), nullptr, WUNTRACED);
     wait_until_reaped();
     std::uint64_t sum = 0, truth = 0;
-    for (unsigned slot = 0; slot < files_->grant().slot_count; ++slot)
+    for (unsigned slot = 0; slot < files_.grant().slot_count; ++slot)
       sum += quota().held_bytes(slot);
     for (unsigned w = 0; w < plan_.workers; ++w) {
       const Told::Worker& told = told_->worker[w];
@@ -242,7 +244,7 @@ class Stress final : public BrokerFixture {
   std::mt19937_64 random_;
   StressReport report_;
   std::string directory_;
-  std::optional<LeaseFiles> files_;
+  LeaseFiles files_;
   Shared<Told> told_;
   std::vector<Child> workers_;
 };

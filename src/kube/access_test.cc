@@ -9,8 +9,7 @@ namespace aliquot::kube {
 namespace {
 
 // A directory of its own, gone at the end.
-class Files : public testing::Test {
- protected:
+struct Files : testing::Test {
   Files() {
     std::string name = "/tmp/aliquot-access.XXXXXX";
     root_ = mkdtemp(name.data());

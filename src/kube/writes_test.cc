@@ -9,8 +9,6 @@
 namespace aliquot::kube {
 namespace {
 
-using format::Json;
-
 constexpr ApiClient::Options kQuick{5 * kSecond, 5 * kMillisecond, 20 * kMillisecond, 30 * kSecond,
                                     1};
 

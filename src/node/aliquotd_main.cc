@@ -76,6 +76,7 @@ void notify(const std::string& text) {
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
   const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return;
   ::sendto(fd.get(), text.data(), text.size(), MSG_NOSIGNAL,
            reinterpret_cast<const sockaddr*>(&address), length);
 }
@@ -133,6 +134,7 @@ Status serve(const Invocation& invocation) {
   (*daemon)->run();
   notify("STOPPING=1");
   // Also when the loop was ended by an administrator's request.
+  // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread): which is blocked; the thread waits for it
   ::pthread_kill(signalled.native_handle(), SIGTERM);
   signalled.join();
   daemon->reset();
@@ -144,6 +146,7 @@ Status serve(const Invocation& invocation) {
 }  // namespace
 }  // namespace aliquot::node
 
+// NOLINTNEXTLINE(bugprone-exception-escape): CLI11 throws for an option that we named twice, say
 int main(int argc, char** argv) {
   using aliquot::node::config_keys;
   CLI::App app("Shares the GPUs of one machine for all its users and for kubelet.");

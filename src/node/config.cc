@@ -15,6 +15,10 @@ Error wrong(const std::string& text, std::string_view expected) {
   return {Errc::kInvalid, "\"" + text + "\": expected " + std::string(expected)};
 }
 
+Error unknown_section(const std::string& place, const std::string& section) {
+  return {Errc::kInvalid, place + ": section " + section + ": only [DevicePlugin] is known"};
+}
+
 std::optional<std::uint64_t> whole(std::string_view text) {
   std::uint64_t number = 0;
   const char* end = text.data() + text.size();
@@ -250,9 +254,7 @@ Status read_ini(Config& config, std::string_view text, std::string_view where) {
     if (line.empty() || line.front() == '#' || line.front() == ';') continue;
     if (line.front() == '[') {
       ours = line == "[DevicePlugin]";
-      if (!ours)
-        return Error{Errc::kInvalid,
-                     place + ": section " + line + ": only [DevicePlugin] is known"};
+      if (!ours) return unknown_section(place, line);
       continue;
     }
     const std::size_t equals = line.find('=');

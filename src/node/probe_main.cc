@@ -44,9 +44,9 @@ void say(const ProbeLine& line) {
     const auto event = nvml.wait_for_xid(kXidWait);
     if (!event) {
       std::this_thread::sleep_for(kXidPause);
-    } else if (*event && (*event)->gpu == gpu) {
+    } else if (const auto& seen = *event; seen && seen->gpu == gpu) {
       ProbeLine line;
-      line.xid = (*event)->xid;
+      line.xid = seen->xid;
       say(line);
     }
   }

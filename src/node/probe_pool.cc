@@ -14,7 +14,7 @@ namespace {
 constexpr Nanoseconds kTick = kSecond;
 // Whoever decides something asks by himself (measure()).
 constexpr Nanoseconds kLongestBetween = 5 * kSecond;
-constexpr int kMeasureMs = 50;
+constexpr Nanoseconds kMeasure = 50 * kMillisecond;
 // NVML answers in milliseconds; a GPU that is being reset takes seconds.
 constexpr Nanoseconds kSilentAfter = 5 * kSecond;
 constexpr Nanoseconds kKillAfter = 30 * kSecond;
@@ -157,16 +157,18 @@ void ProbePool::tick() {
 
 // Those silent before are not waited for.
 void ProbePool::await_answers() {
-  const Nanoseconds until = loop_.now() + kMeasureMs * kMillisecond;
+  const Nanoseconds until = loop_.now() + kMeasure;
   for (;;) {
     std::vector<pollfd> open;
     std::vector<Probe*> of;
-    for (const auto& probe : probes_)
-      if (probe->child && probe->asked_at != 0 && probe->told_silent_at == 0 &&
-          until - probe->asked_at <= 2 * kMeasureMs * kMillisecond) {
-        open.push_back({probe->child->output(), POLLIN, 0});
-        of.push_back(probe.get());
+    for (const auto& one : probes_) {
+      Probe& probe = *one;
+      if (probe.child && probe.asked_at != 0 && probe.told_silent_at == 0 &&
+          until - probe.asked_at <= 2 * kMeasure) {
+        open.push_back({probe.child->output(), POLLIN, 0});
+        of.push_back(&probe);
       }
+    }
     const Nanoseconds left = until - loop_.now();
     if (open.empty() || left <= 0) return;
     if (::poll(open.data(), open.size(), static_cast<int>(left / kMillisecond) + 1) <= 0) return;
@@ -192,7 +194,7 @@ broker::ProbedGpu ProbePool::row(const Probe& probe) const {
   row.total_bytes = probe.gpu.total_bytes;
   row.context_overhead_bytes = probe.gpu.context_overhead_bytes;
   row.time_scale_micro = probe.gpu.time_scale_micro;
-  if (probe.held_at == 0 || loop_.now() - probe.held_at > kStale) {
+  if (!probe.reading || probe.held_at == 0 || loop_.now() - probe.held_at > kStale) {
     row.trouble = probe.held_at == 0
                       ? "NVML has not answered about it yet"
                       : "NVML does not answer about it since " +

@@ -30,13 +30,14 @@ Result<ContainerShare> assigned_share(const kube::Pod& pod, const kube::Containe
 // Without memory it has all of it, without cores no guarantee; with neither the GPU is its own.
 Result<ContainerShare> asked_share(const kube::Pod& pod, const kube::Container& container,
                                    const std::vector<std::string>& ids, const ShareRules& rules) {
-  const auto ask = kube::ask_of(pod, container, rules.bare_memory);
-  if (!ask) return ask.error();
+  const auto asked = kube::ask_of(pod, container, rules.bare_memory);
+  if (!asked) return asked.error();
+  const kube::ShareAsk& ask = *asked;
   broker::ShareRequest one;
-  if (ask->memory) one.memory = *ask->memory;
-  one.cores = ask->whole_gpu() ? model::kWholeGpu / rules.parts : ask->cores.value_or(0);
+  if (ask.memory) one.memory = *ask.memory;
+  one.cores = ask.whole_gpu() ? model::kWholeGpu / rules.parts : ask.cores.value_or(0);
   // A replica is an equal part, so that all of them fit.
-  if (ask->whole_gpu() && rules.parts > 1)
+  if (ask.whole_gpu() && rules.parts > 1)
     one.memory = {MemoryQuantity::Kind::kPercent, model::kWholeGpu / rules.parts};
   const std::vector<std::string> gpus = gpus_of(ids);
   ContainerShare share;
@@ -55,15 +56,16 @@ Result<ContainerShare> share_of(const kube::Pod& pod, const kube::Container& con
   auto share = assignment != nullptr ? assigned_share(pod, container, *assignment, ids.size())
                                      : asked_share(pod, container, ids, rules);
   if (!share) return share;
-  const auto change = kube::share_change(pod, container, rules.bare_memory);
-  if (!change) return change.error();
-  if (!*change) return share;
+  const auto changed = kube::share_change(pod, container, rules.bare_memory);
+  if (!changed) return changed.error();
+  const std::optional<kube::ShareAsk>& change = *changed;
+  if (!change) return share;
   for (broker::ShareRequest& one : share->request.shares) {
-    if ((*change)->memory) one.memory = *(*change)->memory;
-    if ((*change)->cores) one.cores = *(*change)->cores;
+    if (change->memory) one.memory = *change->memory;
+    if (change->cores) one.cores = *change->cores;
   }
-  if ((*change)->weight) share->request.weight = *(*change)->weight;
-  if ((*change)->share_class == kube::Class::kOnline)
+  if (change->weight) share->request.weight = *change->weight;
+  if (change->share_class == kube::Class::kOnline)
     share->request.share_class = wire::ShareClass::kOnline;
   return share;
 }
