@@ -1,5 +1,7 @@
 #include "cli/completion_command.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <ostream>
 
@@ -59,7 +61,7 @@ void add_completed(std::vector<Completed>& all, const CLI::App& app, const std::
     if (names.empty()) continue;
     if (option->get_lnames().empty()) command.names = names;  // a word of its own
     for (const std::string& name : option->get_lnames())
-      all.push_back({path + " --" + name, "", names});
+      all.push_back({fmt::format("{} --{}", path, name), "", names});
   }
   all.push_back(std::move(command));
   for (const CLI::App* sub : shown_subcommands(app))

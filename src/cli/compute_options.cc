@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "model/quantity.h"
 
@@ -138,7 +139,7 @@ Result<std::uint64_t> parse_time(std::string_view text) {
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   for (const Unit& known : kUnits)
     if (error == std::errc() && unit == known.name && number >= 0 && number < 1e6)
-      return static_cast<std::uint64_t>(number * static_cast<double>(known.ns) + 0.5);
+      return static_cast<std::uint64_t>(std::llround(number * static_cast<double>(known.ns)));
   return Error{Errc::kInvalid,
                fmt::format("time \"{}\": write a number and a unit (100ms, 2s)", text)};
 }

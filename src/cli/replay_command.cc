@@ -120,19 +120,19 @@ Status run_answers(const ReplayOptions& options, replay::Report& report, Invocat
 }
 
 Status replay_trace(const ReplayOptions& options, Invocation& invocation) {
-  Result<replay::Trace> trace = replay::read_trace(options.trace);
-  if (!trace) return trace.error();
-  if (trace->jobs.empty()) return Error{Errc::kInvalid, options.trace + ": has no jobs"};
+  Result<replay::Trace> whole = replay::read_trace(options.trace);
+  if (!whole) return whole.error();
+  if (whole->jobs.empty()) return Error{Errc::kInvalid, options.trace + ": has no jobs"};
   Result<Cluster> cluster = cluster_for(options);
   if (!cluster) return cluster.error();
-  *trace = replay::cut_to_nodes(*std::move(trace), cluster->nodes);
+  replay::Trace trace = replay::cut_to_nodes(*std::move(whole), cluster->nodes);
   if (options.dense > 1) {
-    *trace = replay::condensed(*trace, options.dense);
+    trace = replay::condensed(trace, options.dense);
     cluster->assumptions.push_back(fmt::format(
         "Jobs arrive {} times as densely as the trace says (--dense); they run as long.",
         options.dense));
   }
-  replay::Report report{*trace, *cluster, {}, options.time, {}};
+  replay::Report report{trace, *cluster, {}, options.time, {}};
   if (Status ok = options.answers ? run_answers(options, report, invocation)
                                   : run_policies(options, report, invocation);
       !ok)

@@ -247,9 +247,10 @@ Result<int> run_in_lease(const Run& run) {
   const auto tenant = launch_tenant(
       {run.command, view_of(*driver, *lease, *libraries), contained, *libraries / "names", *numa});
   if (!tenant) {
-    if (!exec_status(tenant.error())) return tenant.error();
+    const auto status = exec_status(tenant.error());
+    if (!status) return tenant.error();
     run.err << "aliquot run: " << tenant.error().message << '\n';
-    return *exec_status(tenant.error());
+    return *status;
   }
   return watch(run, {*lease, *driver, *tenant}, *broker);
 }

@@ -41,7 +41,7 @@ TEST(SharesOf, CoresFollowASlash) {
 TEST(SharesOf, TheBestNOfThem) { EXPECT_EQ(shares_of({.gpus = 4})->size(), 4u); }
 
 TEST(SharesOf, RefusesWhatCannotBeMeant) {
-  const auto message = [](ShareOptions options) {
+  const auto message = [](const ShareOptions& options) {
     const auto shares = shares_of(options);
     return shares ? std::string("accepted") : shares.error().message;
   };

@@ -105,7 +105,7 @@ struct PartOption {
 
 // One command of which the options say what to list.
 void add_part(CLI::App& smi, Invocation& invocation, const Source& source,
-              std::pair<const char*, const char*> command, std::vector<PartOption> options) {
+              std::pair<const char*, const char*> command, const std::vector<PartOption>& options) {
   CLI::App* app = smi.add_subcommand(command.first, command.second);
   auto ids = std::make_shared<std::vector<unsigned>>();
   app->add_option("-i,--id", *ids, "Only these GPUs")->delimiter(',')->type_name("GPU,...");
@@ -129,7 +129,7 @@ void add_part(CLI::App& smi, Invocation& invocation, const Source& source,
 
 }  // namespace
 
-void add_smi_parts(CLI::App& smi, Invocation& invocation, Source source) {
+void add_smi_parts(CLI::App& smi, Invocation& invocation, const Source& source) {
   add_part(smi, invocation, source, {"topo", "How the GPUs are connected"},
            {{"-m,--matrix", "As a matrix", &topology}});
   add_part(smi, invocation, source, {"nvlink", "The NVLinks of each GPU"},

@@ -12,7 +12,7 @@ namespace aliquot::cli {
 
 // Adds topo, nvlink and mig to the command `smi`. `source` answers whom to ask.
 void add_smi_parts(CLI::App& smi, Invocation& invocation,
-                   std::function<Result<SmiSource>()> source);
+                   const std::function<Result<SmiSource>()>& source);
 
 // nvidia-smi's options of several letters after one dash, which CLI11 takes for several options,
 // become their long forms. Other words stay.

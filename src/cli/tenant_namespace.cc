@@ -119,8 +119,7 @@ Status make_extensible(const fs::path& directory) {
   if (const Status mounted = mount_tmpfs(directory, "mode=0755"); !mounted) return mounted;
   for (const auto& [name, target] : links) fs::create_symlink(target, name, code);
   for (Kept& entry : kept) {
-    const Status made =
-        entry.is_directory ? make_directory(entry.name) : write_plain(entry.name, "");
+    Status made = entry.is_directory ? make_directory(entry.name) : write_plain(entry.name, "");
     if (!made) return made;
     if (const Status placed = place(std::move(entry.tree), entry.name); !placed) return placed;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/compute_options.h"
 #include "cli/compute_view.h"
@@ -25,7 +26,7 @@ std::string painted(std::string_view text, std::string_view how, bool color) {
 // "####....": `part` of 1; where `mark` of 1 lies within, a '|' stands.
 std::string bar(double part, double mark) {
   const auto place = [](double of) {
-    return static_cast<unsigned>(std::clamp(of, 0.0, 1.0) * kBar + 0.5);
+    return static_cast<unsigned>(std::lround(std::clamp(of, 0.0, 1.0) * kBar));
   };
   std::string text(kBar, '.');
   std::fill_n(text.begin(), place(part), '#');
