@@ -22,10 +22,7 @@ struct DynamicTables {
 };
 
 // Where an object's file says "at this offset", in memory.
-const void* pointer_to(std::uintptr_t address) {
-  return reinterpret_cast<const void*>(
-      address);  // NOLINT(performance-no-int-to-ptr): as ELF has it
-}
+const void* pointer_to(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
 DynamicTables read_dynamic(const Elf64_Dyn* dynamic, std::uintptr_t base) {
   DynamicTables tables;
@@ -60,7 +57,8 @@ std::uint32_t gnu_hash(const char* name) {
 const Elf64_Sym* find(const DynamicTables& tables, const char* name) {
   if (tables.gnu_hash == nullptr || tables.symbols == nullptr) return nullptr;
   const std::uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
-  const std::uint32_t* bucket = tables.gnu_hash + 4 + tables.gnu_hash[2] * 2;  // 64-bit bloom words
+  const std::uint32_t* bucket =
+      tables.gnu_hash + 4 + std::size_t{2} * tables.gnu_hash[2];  // 64-bit bloom words
   const std::uint32_t* chain = bucket + buckets;
   if (buckets == 0) return nullptr;
   const std::uint32_t hash = gnu_hash(name);

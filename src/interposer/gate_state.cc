@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <new>
 
 #include "interposer/captures.h"
@@ -45,7 +46,7 @@ GateState* gate_state(unsigned gpu) {
   void* memory =
       mmap(nullptr, sizeof(GateState), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  auto* made = new (memory) GateState(gpu);
+  auto* made = new (memory) GateState(gpu);  // NOLINT(cppcoreguidelines-owning-memory): never freed
   if (quick_gates[gpu].compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
   munmap(memory, sizeof(GateState));
   return static_cast<GateState*>(known);
@@ -102,7 +103,7 @@ static Nanoseconds duration_of(const GateState& state, const Mark& mark) {
   if (mark.start == nullptr) return 0;
   float milliseconds = 0;
   if (real::cuEventElapsedTime(&milliseconds, mark.start, mark.end) != CUDA_SUCCESS) return 0;
-  return state.scaled(static_cast<Nanoseconds>(static_cast<double>(milliseconds) * 1e6 + 0.5));
+  return state.scaled(std::llround(static_cast<double>(milliseconds) * 1e6));
 }
 
 // Under `looking`. True: it had ended.

@@ -31,8 +31,7 @@ inline std::uint64_t number_of(const void* handle) {
 inline CUstream own_handle(CUstream stream, bool per_thread) {
   if (stream != nullptr) return stream;
   constexpr std::uintptr_t kLegacy = CU_STREAM_LEGACY, kPerThread = CU_STREAM_PER_THREAD;
-  return reinterpret_cast<CUstream>(  // NOLINT(performance-no-int-to-ptr): the driver's constants
-      per_thread ? kPerThread : kLegacy);
+  return reinterpret_cast<CUstream>(per_thread ? kPerThread : kLegacy);
 }
 
 // Whether null means the thread's own stream in this row.

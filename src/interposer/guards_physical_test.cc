@@ -106,7 +106,7 @@ TEST_F(PhysicalMemory, ARetainedHandleKeepsTheCharge) {
   const auto handle = create(2 * kMiB);
   ASSERT_EQ(cuMemMap(kAddress, 2 * kMiB, 0, handle, 0), CUDA_SUCCESS);
   CUmemGenericAllocationHandle again = 0;
-  void* const mapped = reinterpret_cast<void*>(kAddress);  // NOLINT(performance-no-int-to-ptr)
+  void* const mapped = reinterpret_cast<void*>(kAddress);
   ASSERT_EQ(cuMemRetainAllocationHandle(&again, mapped), CUDA_SUCCESS);
   ASSERT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
   ASSERT_EQ(cuMemUnmap(kAddress, 2 * kMiB), CUDA_SUCCESS);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "interposer/holdings.h"
@@ -41,10 +42,7 @@ class Versions : public ::testing::Test {
 // Without its guard the fake driver would say yes to each.
 TEST_F(Versions, ThatAllocateAreRefusedInAFullShare) {
   const std::string path = ::testing::TempDir() + "aliquot_image_" + std::to_string(getpid());
-  if (std::FILE* file = std::fopen(path.c_str(), "w")) {
-    std::fputs("an image", file);
-    std::fclose(file);
-  }
+  std::ofstream(path) << "an image";
   const CUgraph graph = graph_with_memory();
   fill();
   CUdeviceptr_v1 old_address = 0;
@@ -143,7 +141,7 @@ TEST_F(Versions, OfAddressBindingsAndTilesKeepTheMemory) {
     CUmemGenericAllocationHandle handle = 0;
     ASSERT_EQ(cuMemCreate(&handle, 2 * kMiB, &properties, 0), CUDA_SUCCESS);
     CUarrayMapInfo tile{};
-    tile.array = reinterpret_cast<CUarray>(0x7000);  // NOLINT(performance-no-int-to-ptr)
+    tile.array = reinterpret_cast<CUarray>(0x7000);
     tile.operation = 1;
     tile.handle = handle;
     ASSERT_EQ(cuMemMap(kAt, 2 * kMiB, 0, handle, 0), CUDA_SUCCESS);

@@ -27,8 +27,9 @@ const char* nvmlErrorString(nvmlReturn_t result) {
     return #name;
 #include "driver_abi/nvml_results.def"
     default:
-      return "NVML_ERROR_UNKNOWN";
+      break;
   }
+  return "NVML_ERROR_UNKNOWN";
 }
 
 }  // namespace aliquot::interposer::nvml_guard

@@ -53,8 +53,7 @@ TEST(NvmlInit, ErrorTextsAreTheLibrarysOnceItIsThere) {
 }
 
 // Without a lease: NVML starts, there is no GPU, and one line says why.
-class NvmlWithoutLease : public ::testing::Test {
- protected:
+struct NvmlWithoutLease : ::testing::Test {
   NvmlWithoutLease() {
     unsetenv("ALIQUOT_LEASE");
     tenant().leave();

@@ -190,7 +190,6 @@ bool map_all(const Descriptors& descriptors, int slot, Attachment& attachment) {
 
 std::uint64_t image_id() {
   std::uint64_t r[2] = {1, 2};
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives the address as a number
   const auto* at = reinterpret_cast<const void*>(getauxval(AT_RANDOM));
   if (at != nullptr) std::memcpy(r, at, sizeof r);
   return (r[0] ^ (r[1] * 0x9E3779B97F4A7C15ull)) * 0xD6E8FEB86659FD93ull;

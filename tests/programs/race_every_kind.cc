@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
   const auto threads = static_cast<unsigned>(std::atoi(argv[2]));
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  shared = new (memory) Shared{};
+  shared = new (memory) Shared{};  // NOLINT(cppcoreguidelines-owning-memory): the mapping is
   pthread_barrierattr_t attributes;
   pthread_barrierattr_init(&attributes);
   pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);

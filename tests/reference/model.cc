@@ -79,7 +79,9 @@ CUresult Model::linear(Id context, Bytes bytes, Id& id) {
     if (!take(gpu, whole)) return CUDA_ERROR_OUT_OF_MEMORY;
     // One that is not small fills its block, so that nothing else comes into it.
     Block block{gpu, context, Range(whole)};
-    memory.at = *block.range.take(needed);
+    const auto at = block.range.take(needed);
+    if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
+    memory.at = *at;
     blocks_.emplace(memory.block = ++last_, std::move(block));
   }
   id = add(std::move(memory));
@@ -215,7 +217,7 @@ CUresult Model::from_pool(Id name, Bytes bytes, Id& id) {
   return taken && cut(name, bytes, id) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-std::vector<Id> Model::all_of(std::set<Kind> kinds) const {
+std::vector<Id> Model::all_of(const std::set<Kind>& kinds) const {
   std::vector<Id> found;
   for (const auto& [name, memory] : memories_)
     if (kinds.contains(memory.kind)) found.push_back(name);

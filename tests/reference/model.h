@@ -94,7 +94,7 @@ class Model {
 
   Memory& memory(Id id) { return memories_.at(id); }
   Pool& pool(Id id) { return pools_.at(id); }
-  std::vector<Id> all_of(std::set<Kind> kinds) const;
+  std::vector<Id> all_of(const std::set<Kind>& kinds) const;
   std::vector<Id> live_pools() const;
 
   // Another process opens linear memory: its block lives until both have let go.

@@ -280,7 +280,7 @@ void Program::step_host() {
   const std::vector<Id> all = mine({Kind::kHost});
   if (!all.empty() && one_in(2)) {
     const Id id = all[up_to(all.size() - 1)];
-    auto* at = reinterpret_cast<void*>(address_of(id));  // NOLINT(performance-no-int-to-ptr)
+    auto* at = reinterpret_cast<void*>(address_of(id));
     expect("cuMemFreeHost", CUDA_SUCCESS, CU(cuMemFreeHost)(at));
     expect("cuMemFreeHost(again)", CUDA_ERROR_INVALID_VALUE, CU(cuMemFreeHost)(at));
     model_.release(id);

@@ -112,7 +112,8 @@ CUresult Program::kernel_on(CUstream stream, const std::function<void(Effect)>& 
         right |= static_cast<std::uint32_t>(r & 0xff) << (8 * i);
       }
       for (unsigned i = 0; i < 4; ++i) {
-        (*to)[word * 4 + i] = known ? static_cast<std::uint8_t>((left + right) >> (8 * i)) : -1;
+        (*to)[word * 4 + i] = known ? static_cast<std::int16_t>(((left + right) >> (8 * i)) & 0xff)
+                                    : std::int16_t{-1};
       }
     }
   });

@@ -18,14 +18,14 @@ namespace {
 constexpr Bytes kTotal = 1u << 30;
 constexpr Bytes kContext = 66u << 20;
 
-[[maybe_unused]] const auto* const kMachine = testing::AddGlobalTestEnvironment(
-    new simdriver::test::MachineEnvironment("a100x2", "", [](simdriver::MachineSpec& machine) {
+[[maybe_unused]] const auto* const kMachine =
+    simdriver::test::machine_for_tests("a100x2", "", [](simdriver::MachineSpec& machine) {
       simdriver::GpuModel& model = machine.models[0];
       model.memory.driver_total_bytes = kTotal;
       model.memory.nvml_total_bytes = kTotal + (64u << 20);
       model.memory.context_bytes = kContext;
       model.timing.start_ns = 0;
-    }));
+    });
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);

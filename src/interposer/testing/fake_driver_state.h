@@ -12,7 +12,7 @@ namespace aliquot::interposer::testing {
 // The fake's handles are numbers: nothing lies behind them.
 template <class Handle>
 Handle handle_of(std::uint64_t name) {
-  return reinterpret_cast<Handle>(name);  // NOLINT(performance-no-int-to-ptr)
+  return reinterpret_cast<Handle>(name);
 }
 
 struct FakeContext {

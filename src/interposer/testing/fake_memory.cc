@@ -229,6 +229,7 @@ FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, 
   return CUDA_SUCCESS;
 }
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 FAKE CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle multicast, CUdevice, size_t at,
                                     CUmemGenericAllocationHandle memory, size_t, size_t,
                                     unsigned long long) {
@@ -317,6 +318,7 @@ FAKE CUresult cuModuleUnload(CUmodule module) {
   ENTER(cuModuleUnload);
   return end_object(all, module);
 }
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 FAKE CUresult cuLibraryLoadData(CUlibrary* library, const void*, CUjit_option*, void**,
                                 unsigned int, CUlibraryOption*, void**, unsigned int) {
   ENTER(cuLibraryLoadData);

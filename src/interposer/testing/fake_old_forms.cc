@@ -123,6 +123,7 @@ FAKE CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
   FIRST_AS(cuModuleLoadFatBinary);
   return cuModuleLoadData(module, image);
 }
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 FAKE CUresult cuLibraryLoadFromFile(CUlibrary* library, const char*, CUjit_option*, void**,
                                     unsigned int, CUlibraryOption*, void**, unsigned int) {
   FIRST_AS(cuLibraryLoadFromFile);

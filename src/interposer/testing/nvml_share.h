@@ -42,7 +42,7 @@ class NvmlShare {
     grant.slot_count = lease.view.slots();
     std::strcpy(grant.real_libnvidia_ml, ALIQUOT_FAKE_LIBNVIDIA_ML);
     for (unsigned i = 0; i < 2; ++i) {
-      std::strcpy(grant.gpu[i].uuid_text, fake.gpus[kLeased[i]].uuid.c_str());
+      fake.gpus[kLeased[i]].uuid.copy(grant.gpu[i].uuid_text, sizeof grant.gpu[i].uuid_text - 1);
       grant.gpu[i].physical_bytes = fake.gpus[kLeased[i]].total_bytes;
     }
     wire::Attachment attachment;

@@ -42,7 +42,7 @@ class Share {
     std::strcpy(grant.real_libcuda, ALIQUOT_FAKE_LIBCUDA);
     for (unsigned i = 0; i < gpus; ++i) {
       std::memcpy(grant.gpu[i].uuid, fake.machine[i].uuid.bytes, 16);
-      std::strcpy(grant.gpu[i].uuid_text, text_of(fake.machine[i].uuid).c_str());
+      text_of(fake.machine[i].uuid).copy(grant.gpu[i].uuid_text, sizeof grant.gpu[i].uuid_text - 1);
       grant.gpu[i].physical_bytes = fake.machine[i].total_bytes;
     }
     attach();

@@ -43,7 +43,7 @@ CUresult unmap_and_unbind() {
   return result == CUDA_SUCCESS ? unbind() : result;
 }
 
-Way bound(const char* row, std::function<CUresult(Made&)> bind) {
+Way bound(const char* row, const std::function<CUresult(Made&)>& bind) {
   return {{row, "cuMemCreate"},
           {"cuMulticastUnbind", "cuMemRelease"},
           [bind](Made& m) { return take_used(m, bind); },
@@ -94,7 +94,7 @@ Way tiled(const char* row, CUresult (*map_tiles)(CUarrayMapInfo*, unsigned int, 
 }
 
 CUresult retain(Made& made) {
-  void* const at = reinterpret_cast<void*>(kAddress);  // NOLINT(performance-no-int-to-ptr)
+  void* const at = reinterpret_cast<void*>(kAddress);
   CUmemGenericAllocationHandle again = 0;
   CUresult result = map(made);
   if (result != CUDA_SUCCESS) return result;

@@ -34,12 +34,12 @@ std::optional<fs::path> find_server_socket(const void* address_in_library) {
   Dl_info where{};
   std::error_code error;
   if (dladdr(address_in_library, &where) != 0 && where.dli_fname != nullptr) {
-    const fs::path beside = fs::path(where.dli_fname).parent_path().parent_path() / "socket";
+    fs::path beside = fs::path(where.dli_fname).parent_path().parent_path() / "socket";
     // A link (of a driver root) whose machine is gone leads to no other machine.
     if (fs::exists(beside, error) || fs::is_symlink(beside, error)) return beside;
   }
   if (const char* name = std::getenv("ALIQUOT_SIM"); name != nullptr && *name != 0) {
-    const fs::path named = state_directory() / "sim" / name / "socket";
+    fs::path named = state_directory() / "sim" / name / "socket";
     if (fs::exists(named, error)) return named;
     return std::nullopt;
   }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -46,7 +48,9 @@ CUresult take_from_small_block(Context& context, std::uint64_t bytes, std::uint6
   const CUresult result = take_granules(*context.device, MemoryKind::kLinear, kGranuleBytes, base);
   if (result != CUDA_SUCCESS) return result;
   context.small_blocks.push_back({base, FreeRanges(base, kGranuleBytes), 0, nullptr});
-  address = *context.small_blocks.back().free.take(bytes, kAlignment);
+  const auto at = context.small_blocks.back().free.take(bytes, kAlignment);
+  if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
+  address = *at;
   return CUDA_SUCCESS;
 }
 
@@ -172,8 +176,9 @@ void free_allocation(Allocation& allocation) {
   const std::uint64_t whole = round_up(allocation.bytes, kGranuleBytes);
   if (allocation.kind == AllocationKind::kManaged) {
     // Back to an address that faults.
-    mmap(reinterpret_cast<void*>(base), whole, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mmap(reinterpret_cast<void*>(base), whole, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+      say(Say::kAlways, "freed managed memory stays mapped: %s", std::strerror(errno));
     discharge(*allocation.device, MemoryKind::kManaged, allocation.charged_bytes);
     memory.unreserve(base, whole);
   } else if (allocation.block != 0) {

@@ -118,6 +118,7 @@ CUresult sim_cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* s
                                        size_t* num) {
   return info(handle, {status, id, graph, dependencies, nullptr, num});
 }
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, uint64_t* id,
                                        CUgraph* graph, const CUgraphNode** dependencies,
                                        const CUgraphEdgeData** edges, size_t* num) {

@@ -97,6 +97,7 @@ CUresult sim_cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUco
   return later({to, from, bytes, Must::kDevice, Must::kDevice}, stream);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
                                    CUmemcpyAttributes* attributes, size_t* first, size_t num,
                                    CUstream handle) {
@@ -111,6 +112,7 @@ CUresult sim_cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* s
   }
   return CUDA_SUCCESS;
 }
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
                                 CUmemcpyAttributes* attributes, size_t* first, size_t num,
                                 size_t* fail, CUstream stream) {

@@ -19,7 +19,7 @@ CUresult copy_box(const CUDA_MEMCPY3D& copy, CUstream handle, Waiting waiting) {
   operation.as_given = copy;
   if (const CUresult result = box_of(copy, operation.box)) return result;
   if (operation.box.bytes() == 0) return CUDA_SUCCESS;
-  return request(lock, *stream, std::move(operation), waiting);
+  return request(lock, *stream, operation, waiting);
 }
 
 CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& peer) {

@@ -15,7 +15,7 @@ CUresult fill(const Fill& what, CUstream handle, Waiting waiting) {
   operation.fill = what;
   operation.as_given = {what.to,    what.pitch, what.pattern.value, what.pattern.width,
                         what.width, what.height};
-  return request(lock, *stream, std::move(operation), waiting);
+  return request(lock, *stream, operation, waiting);
 }
 
 Fill line(CUdeviceptr to, std::uint32_t value, std::uint32_t width, size_t count) {

@@ -305,6 +305,7 @@ CUresult sim_cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_siz
                                               size_t shared, int limit) {
   return potential(min_grid_size, block_size, function, shared_for, shared, limit);
 }
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid_size, int* block_size,
                                                        CUfunction function,
                                                        CUoccupancyB2DSize shared_for, size_t shared,

@@ -350,7 +350,8 @@ CUresult sim_cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle
   if (graph == nullptr || object == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto held = graph->objects.find(object);
   if (held == graph->objects.end() || held->second < count) return CUDA_ERROR_INVALID_VALUE;
-  if ((held->second -= count) == 0) graph->objects.erase(held);
+  held->second -= count;
+  if (held->second == 0) graph->objects.erase(held);
   release_object(*object, count);
   return CUDA_SUCCESS;
 }

@@ -42,8 +42,8 @@ struct Opened {
   unsigned uses = 0;
 };
 std::map<std::pair<std::uint64_t, std::uint64_t>, Opened>& opened() {
-  static auto* const all =
-      new std::map<std::pair<std::uint64_t, std::uint64_t>, Opened>;  // NOLINT: lives for ever
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): lives for ever
+  static auto* const all = new std::map<std::pair<std::uint64_t, std::uint64_t>, Opened>;
   return *all;
 }
 

@@ -90,6 +90,7 @@ CUresult set_argument(CUfunction handle, int offset, const void* value, std::siz
 
 extern "C" {
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 [[gnu::hot]] CUresult sim_cuLaunchKernel(CUfunction function, unsigned int grid_x,
                                          unsigned int grid_y, unsigned int grid_z,
                                          unsigned int block_x, unsigned int block_y,
@@ -105,6 +106,7 @@ extern "C" {
                 stream, {kernel_params, extra});
 }
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
                                        unsigned int grid_y, unsigned int grid_z,
                                        unsigned int block_x, unsigned int block_y,

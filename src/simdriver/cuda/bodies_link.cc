@@ -82,6 +82,7 @@ CUresult sim_cuLinkCreate(unsigned int num_options, CUjit_option* options, void*
   return sim_cuLinkCreate_v2(num_options, options, values, out);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuLinkAddData_v2(CUlinkState handle, CUjitInputType, void* data, size_t size,
                               const char* name, unsigned int, CUjit_option*, void**) {
   if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -90,6 +91,7 @@ CUresult sim_cuLinkAddData_v2(CUlinkState handle, CUjitInputType, void* data, si
   if (state == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return add(*state, std::string(static_cast<const char*>(data), size), name);
 }
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t size,
                            const char* name, unsigned int num, CUjit_option* options,
                            void** values) {

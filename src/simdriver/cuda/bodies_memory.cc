@@ -54,7 +54,7 @@ Pointed pointed_by(std::uint64_t address) {
 
 template <typename T>
 CUresult give(void* data, T value) {
-  std::memcpy(data, &value, sizeof(value));
+  std::memcpy(data, &value, sizeof(value));  // NOLINT(bugprone-sizeof-expression): also handles
   return CUDA_SUCCESS;
 }
 

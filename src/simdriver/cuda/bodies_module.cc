@@ -153,6 +153,7 @@ CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuLibraryLoadData(CUlibrary* handle, const void* code, CUjit_option* jit_options,
                                void** jit_values, unsigned int num_jit, CUlibraryOption*, void**,
                                unsigned int) {
@@ -165,6 +166,7 @@ CUresult sim_cuLibraryLoadData(CUlibrary* handle, const void* code, CUjit_option
   return result != CUDA_SUCCESS ? result : add_library(handle, read);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the driver's own parameters
 CUresult sim_cuLibraryLoadFromFile(CUlibrary* handle, const char* file_name,
                                    CUjit_option* jit_options, void** jit_values,
                                    unsigned int num_jit, CUlibraryOption*, void**, unsigned int) {

@@ -12,7 +12,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 
 // Half speed: costs are the machine's time, and the host waits twice as long.
 [[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("t4x1", "", [](MachineSpec& machine) {
+    machine_for_tests("t4x1", "", [](MachineSpec& machine) {
       Timing& timing = machine.models[0].timing;
       timing.context_create_ns = 20 * kMs;
       timing.alloc_ns = 5 * kMs;
@@ -21,7 +21,7 @@ constexpr std::uint64_t kMs = 1'000'000;
       timing.graph_launch_ns = 4 * kMs;
       timing.graph_node_ns = 1 * kMs;
       machine.time_scale_micro = kRealTime / 2;
-    }));
+    });
 
 // Milliseconds of the host that `call` takes; it must succeed.
 template <typename Call>

@@ -22,8 +22,7 @@ extern "C" void* dlsym(void* handle, const char* name) noexcept {
 namespace aliquot::simdriver::test {
 namespace {
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x2"));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("a100x2");
 
 template <typename Function>
 Function nvml(const char* symbol) {

@@ -9,10 +9,9 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x2", "", [](MachineSpec&) {
-      setenv("ALIQUOT_SIM_HOST_BYTES", "67108864", 1);  // 64 MiB; the server inherits it
-    }));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("a100x2", "", [](MachineSpec&) {
+  setenv("ALIQUOT_SIM_HOST_BYTES", "67108864", 1);  // 64 MiB; the server inherits it
+});
 
 CUresult start() {
   CUcontext context = nullptr;

@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x8"));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("a100x8");
 
 class DriverMemory : public testing::Test {
  protected:

@@ -12,8 +12,7 @@
 namespace aliquot::simdriver {
 namespace {
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new test::MachineEnvironment("a100x2"));
+[[maybe_unused]] const auto* const kMachine = test::machine_for_tests("a100x2");
 
 constexpr unsigned kSmall = 19;  // 1g.10gb: 14 multiprocessors
 constexpr unsigned kMiddle = 9;  // 3g.40gb: 42

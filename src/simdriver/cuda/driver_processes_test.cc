@@ -24,8 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x8"));  // NOLINT: gtest owns it
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("a100x8");
 
 // Words that parent and children share.
 struct Board {

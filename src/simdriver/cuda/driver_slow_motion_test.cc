@@ -7,9 +7,8 @@
 namespace aliquot::simdriver::test {
 namespace {
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment(
-        "t4x1", "", [](MachineSpec& machine) { machine.time_scale_micro = kRealTime / 10; }));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests(
+    "t4x1", "", [](MachineSpec& machine) { machine.time_scale_micro = kRealTime / 10; });
 
 TEST(SlowMotion, AKernelTakesTenTimesAsLongForTheHostAndTheSameForEvents) {
   ASSERT_EQ(CU(cuInit)(0), CUDA_SUCCESS);

@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x8"));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("a100x8");
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -303,7 +302,7 @@ TEST_F(Driver, FailsTheCallThatItWasToldToFail) {
   auto admin = Client::connect(machine_directory("test") / "socket");
   ASSERT_TRUE(admin);
   FailNth order{};
-  std::strcpy(order.symbol.data(), "cuMemAlloc_v2");
+  std::string_view("cuMemAlloc_v2").copy(order.symbol.data(), order.symbol.size() - 1);
   order.nth = 2;
   order.result = CUDA_ERROR_UNKNOWN;
   const auto ordered = admin->ask(Op::kFailNth, order);

@@ -9,8 +9,7 @@
 namespace aliquot::simdriver::test {
 namespace {
 
-[[maybe_unused]] const auto* const kMachine =
-    testing::AddGlobalTestEnvironment(new MachineEnvironment("a100x1"));
+[[maybe_unused]] const auto* const kMachine = machine_for_tests("a100x1");
 
 constexpr int kFloat = 0x20;  // CU_AD_FORMAT_FLOAT
 

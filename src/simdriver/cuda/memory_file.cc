@@ -31,7 +31,7 @@ void repeat(std::byte* to, std::uint64_t bytes, std::uint64_t phase, Pattern pat
 MemoryFile::~MemoryFile() {
   const auto written = std::ranges::count_if(
       granules_, [](const auto& granule) { return granule.second.state == State::kWritten; });
-  if (written != 0) commit_(-static_cast<std::int64_t>(written) * kGranuleBytes);
+  if (written != 0) commit_(-written * static_cast<std::int64_t>(kGranuleBytes));
 }
 
 bool MemoryFile::read(std::uint64_t at, void* to, std::uint64_t bytes) {

@@ -49,7 +49,7 @@ Registry<PhysicalMemory>& physical_memories() {
 }
 
 PhysicalMemory* find_physical(CUmemGenericAllocationHandle handle) {
-  const auto* name = reinterpret_cast<const void*>(handle);  // NOLINT(performance-no-int-to-ptr)
+  const auto* name = reinterpret_cast<const void*>(handle);
   return physical_memories().find(name);
 }
 

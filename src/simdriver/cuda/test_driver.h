@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "driver_abi/cuda_functions.h"
 #include "simdriver/channel/client.h"
@@ -54,6 +56,14 @@ class MachineEnvironment : public testing::Environment {
   std::filesystem::path state_;
 };
 
+// Of the whole test binary; gtest ends it.
+inline const testing::Environment* machine_for_tests(
+    std::string node, std::string cuda = "", std::function<void(MachineSpec&)> change = nullptr) {
+  auto machine =
+      std::make_unique<MachineEnvironment>(std::move(node), std::move(cuda), std::move(change));
+  return testing::AddGlobalTestEnvironment(machine.release());
+}
+
 inline void* driver_handle() {
   static void* const handle =
       dlopen((machine_directory("test") / "lib" / "libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -71,9 +81,7 @@ Function find(const char* symbol) {
 #define CU(symbol) (::aliquot::simdriver::test::find<::aliquot::driver_abi::fn::symbol>(#symbol))
 
 // A descriptor as the calls that import one take it.
-inline void* as_os_handle(int fd) {
-  return reinterpret_cast<void*>(std::intptr_t{fd});  // NOLINT(performance-no-int-to-ptr)
-}
+inline void* as_os_handle(int fd) { return reinterpret_cast<void*>(std::intptr_t{fd}); }
 
 // Free bytes of a GPU as the server's books say, seen without being a CUDA program.
 inline std::uint64_t free_bytes(std::uint32_t gpu = 0) {

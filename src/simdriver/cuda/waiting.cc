@@ -188,6 +188,7 @@ void wake_waiters(ContextPages& pages) {
   syscall(SYS_futex, &pages.server->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): others may let go of the pages meanwhile
 CUresult wait_until_ended(Lock& lock, std::shared_ptr<ContextPages> pages, std::uint32_t slot,
                           std::uint64_t seq) {
   if (pages->done(slot) >= seq) return static_cast<CUresult>(pages->server->lost.load());

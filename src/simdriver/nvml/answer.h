@@ -81,7 +81,7 @@ inline nvmlReturn_t copy_text(std::string_view text, char* out, unsigned length)
 template <std::size_t kLength>
 void put_text(std::string_view text, char (&out)[kLength]) {
   std::memset(out, 0, kLength);
-  std::memcpy(out, text.data(), std::min(text.size(), kLength - 1));
+  text.copy(out, kLength - 1);
 }
 
 template <typename Fn>
