@@ -19,7 +19,8 @@ std::string ask(unsigned port, const std::string& request) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "none";
+  if (!fd || connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return "none";
   send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer;
   char buffer[4096];

@@ -86,14 +86,13 @@ GpuMask least_free(const NodeState& state, const NodeShape& shape, GpuMask fitti
   assert(std::popcount(fitting) >= count);
   GpuMask chosen = 0;
   for (int n = 0; n < count; ++n) {
-    int best = -1;
+    GpuMask best = 0;
     int best_free = 0;
     for (GpuMask rest = fitting & ~chosen; rest != 0; rest &= rest - 1) {
-      const int i = std::countr_zero(rest);
-      const int free = state.free_milli(i, shape);
-      if (best < 0 || free < best_free) best = i, best_free = free;
+      const int free = state.free_milli(std::countr_zero(rest), shape);
+      if (best == 0 || free < best_free) best = rest & ~(rest - 1), best_free = free;
     }
-    chosen |= GpuMask{1} << best;
+    chosen |= best;
   }
   return chosen;
 }
