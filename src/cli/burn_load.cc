@@ -136,17 +136,25 @@ class Burn {
   struct Queue {
     CUstream stream = nullptr;
     std::array<CUevent, 2> ends{};
-    std::uint64_t halves = 0;
   };
-  CUresult fill_half(Queue& queue, unsigned half) {
-    const std::size_t which = queue.halves++ % 2;
-    if (queue.halves > 2)
-      if (const CUresult r = driver_.call<Cuda::cuEventSynchronize>(queue.ends[which]);
+  // On all streams in turn, so that they work side by side however little a gate lets through.
+  CUresult fill_halves(const std::vector<Queue>& queues, std::uint64_t number, unsigned half) {
+    const std::size_t which = number % 2;
+    if (number >= 2)
+      for (const Queue& queue : queues)
+        if (const CUresult r = driver_.call<Cuda::cuEventSynchronize>(queue.ends[which]);
+            r != CUDA_SUCCESS)
+          return r;
+    for (unsigned i = 0; i < half; ++i)
+      for (const Queue& queue : queues) {
+        if (const CUresult r = launch_drawn(queue.stream); r != CUDA_SUCCESS) return r;
+        ++report_.kernels;
+      }
+    for (const Queue& queue : queues)
+      if (const CUresult r = driver_.call<Cuda::cuEventRecord>(queue.ends[which], queue.stream);
           r != CUDA_SUCCESS)
         return r;
-    for (unsigned i = 0; i < half; ++i, ++report_.kernels)
-      if (const CUresult r = launch_drawn(queue.stream); r != CUDA_SUCCESS) return r;
-    return driver_.call<Cuda::cuEventRecord>(queue.ends[which], queue.stream);
+    return CUDA_SUCCESS;
   }
 
   // Keeps `depth` launches queued on every stream, until the time is over.
@@ -159,11 +167,10 @@ class Burn {
           return driver_.error("cuEventCreate", r);
     }
     const Nanoseconds start = clock_.now();
-    while (clock_.now() - start < request_.duration)
-      for (Queue& queue : queues)
-        if (const CUresult r = fill_half(queue, std::max(1u, request_.depth / 2));
-            r != CUDA_SUCCESS)
-          return driver_.error("launch", r);
+    for (std::uint64_t halves = 0; clock_.now() - start < request_.duration; ++halves)
+      if (const CUresult r = fill_halves(queues, halves, std::max(1u, request_.depth / 2));
+          r != CUDA_SUCCESS)
+        return driver_.error("launch", r);
     for (const CUstream stream : streams) driver_.call<Cuda::cuStreamSynchronize>(stream);
     report_.kernel_time = clock_.now() - start;
     for (Queue& queue : queues)
