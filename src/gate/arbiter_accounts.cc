@@ -229,10 +229,13 @@ Nanoseconds Arbiter::quantum(const Tenant& tenant) const {
   // Whoever must drain before a hand-over gets fewer of them.
   if (tenant.report.tail_deviation_ns > options_.uncertain) q += q / 2;
   // A small share has short ones: paying for one takes q / share, and becoming the first among
-  // those that are due as long again; more than a second of it would also be forgiven.
-  const auto most = static_cast<Nanoseconds>(static_cast<double>(options_.most_debt) *
-                                             tenant.share.percent / 200.0);
-  return std::min(std::max(q, longest), most);
+  // those that are due as long again.
+  const auto earned = static_cast<Nanoseconds>(static_cast<double>(options_.most_debt) *
+                                               tenant.share.percent / 100.0);
+  // One long kernel takes what it takes, but no longer than is paid back: the rest would be
+  // forgiven.
+  return std::min(std::max(std::min(q, earned / 2), longest),
+                  std::max(options_.least_quantum, earned));
 }
 
 Nanoseconds Arbiter::longest_offline_kernel() const {

@@ -62,9 +62,8 @@ int Arbiter::pick(Nanoseconds now, bool device_idle) const {
     if (!tenant.active || !wants(now, i)) continue;
     if (throttled(tenant, device_idle ? tenant.report.lead_ns : 0)) continue;
     const bool due = tenant.ve <= v;
-    // A window made long for long kernels is not a later deadline: its tenant has waited for it.
-    const auto claim = static_cast<double>(std::min(quantum(tenant), options_.most_quantum));
-    const double deadline = due ? tenant.ve + claim / tenant.share.percent : tenant.ve;
+    const double deadline =
+        due ? tenant.ve + static_cast<double>(quantum(tenant)) / tenant.share.percent : tenant.ve;
     if (best != kNobody) {
       const Tenant& other = tenants_[static_cast<std::size_t>(best)];
       if (best_due != due) {
