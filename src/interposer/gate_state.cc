@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <new>
 
 #include "interposer/captures.h"
@@ -103,7 +102,8 @@ static Nanoseconds duration_of(const GateState& state, const Mark& mark) {
   if (mark.start == nullptr) return 0;
   float milliseconds = 0;
   if (real::cuEventElapsedTime(&milliseconds, mark.start, mark.end) != CUDA_SUCCESS) return 0;
-  return state.scaled(std::llround(static_cast<double>(milliseconds) * 1e6));
+  // Not llround: it would need libm. NOLINTNEXTLINE(bugprone-incorrect-roundings): none is negative
+  return state.scaled(static_cast<Nanoseconds>(static_cast<double>(milliseconds) * 1e6 + 0.5));
 }
 
 // Under `looking`. True: it had ended.
