@@ -55,7 +55,7 @@ TenantReport TenantGate::report_with_promises(Nanoseconds now) const {
 }
 
 Nanoseconds TenantGate::work_left(Nanoseconds now) const {
-  return report().work_left(now) + others_ns_;
+  return report().work_left(now) + others_.work_left;
 }
 
 Nanoseconds TenantGate::limit(const Window& window) const {
@@ -98,7 +98,7 @@ TenantGate::Verdict TenantGate::verdict(Nanoseconds now, const Window& window,
 bool TenantGate::launched(Nanoseconds now, const Window& window, std::uint64_t key,
                           Nanoseconds estimate_ns) {
   // Behind the launches of another process it waited for room: that is no lead.
-  const bool first = window.open && larger(last_launch_, others_launch_) < window.opened_at;
+  const bool first = window.open && larger(last_launch_, others_.last_launch) < window.opened_at;
   const bool burst = online_ && in_flight_ == 0 &&
                      (last_launch_ == 0 || now - larger(last_launch_, since_) >= options_.silence);
   if (in_flight_++ == 0) {
@@ -139,12 +139,12 @@ bool TenantGate::wants_duration(Nanoseconds now, const Window& window, std::uint
   if (known == 0) return true;
   if (now - last_measured_ < options_.measure_every) return false;
   // The device interrupts long kernels for another process of the lease.
-  if (others_ > 0 && known > options_.slice) return false;
+  if (others_.in_flight > 0 && known > options_.slice) return false;
   if (in_flight_ > 0) return true;
   // The first event comes at once; what another context has begun, the device may do before. To a
   // kernel that fills its window by itself the tail of the tenant before adds little.
   const bool tail_counts = window.limited && now <= window.opened_at + options_.tail_before;
-  return others_ == 0 && (!tail_counts || known > kMuchLonger * options_.tail_before);
+  return others_.in_flight == 0 && (!tail_counts || known > kMuchLonger * options_.tail_before);
 }
 
 void TenantGate::measured(std::uint64_t key, Nanoseconds duration_ns) {

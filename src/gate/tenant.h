@@ -39,6 +39,19 @@ struct TenantOptions {
 // For a machine slowed by `factor` (10: a tenth of the speed).
 TenantOptions slowed(const TenantOptions& options, double factor);
 
+// What the other processes of a lease have told: one of them reckons with it.
+struct OtherProcesses {
+  std::uint32_t in_flight = 0;
+  Nanoseconds work_left = 0;
+  Nanoseconds last_launch = 0;
+
+  void add(const TenantReport& report, Nanoseconds now) {
+    in_flight += report.in_flight;
+    work_left += report.work_left(now);
+    if (report.last_launch > last_launch) last_launch = report.last_launch;
+  }
+};
+
 class TenantGate {
  public:
   explicit TenantGate(const TenantOptions& options = {})
@@ -112,12 +125,7 @@ class TenantGate {
   void leave_gate() { --waiting_; }
   void enter_launch() { ++inside_; }
   void leave_launch() { --inside_; }
-  // What other processes of the lease have in flight, and when one of them launched last.
-  void set_others(std::uint32_t in_flight, Nanoseconds work_left, Nanoseconds last_launch) {
-    others_ = in_flight;
-    others_ns_ = work_left;
-    others_launch_ = last_launch;
-  }
+  void set_others(const OtherProcesses& others) { others_ = others; }
 
   // Estimate of the work in flight that ends next, where the caller knows it; else 0, and the mean
   // of all counts. How much of what has passed is believed depends on it.
@@ -126,7 +134,7 @@ class TenantGate {
   void set_online(bool online) { online_ = online; }
   const TenantOptions& options() const { return options_; }
 
-  std::uint32_t in_flight() const { return in_flight_ + others_; }
+  std::uint32_t in_flight() const { return in_flight_ + others_.in_flight; }
   Nanoseconds work_left(Nanoseconds now) const;
   // Nothing is in flight and the broker waits for that.
   bool drained(Nanoseconds now, const Window& window) const;
@@ -147,9 +155,7 @@ class TenantGate {
   bool online_ = false;
   Estimates estimates_;
   std::uint32_t in_flight_ = 0;
-  std::uint32_t others_ = 0;
-  Nanoseconds others_ns_ = 0;
-  Nanoseconds others_launch_ = 0;
+  OtherProcesses others_;
   std::uint32_t waiting_ = 0;
   std::uint32_t inside_ = 0;
   Nanoseconds outstanding_ns_ = 0;

@@ -140,7 +140,7 @@ TEST_F(Tenant, CountsFromTheAnnouncedEndOfThePredecessor) {
 }
 
 TEST_F(Tenant, CountsWhatOtherProcessesOfTheLeaseHaveInFlight) {
-  gate->set_others(3, 700 * kUs, 0);
+  gate->set_others({.in_flight = 3, .work_left = 700 * kUs});
   use_window(until(10 * kMs));
   EXPECT_EQ(asked(0, until(10 * kMs), 50 * kUs), Answer::kLimiter);
 }
@@ -156,7 +156,7 @@ TEST_F(Tenant, TellsTheBrokerOfTheFirstLaunchInAWindow) {
 TEST_F(Tenant, WaitingForRoomBehindAnotherProcessIsNoLead) {
   Window window = until(10 * kMs);
   window.opened_at = 100 * kUs;
-  gate->set_others(1, 3 * kMs, 150 * kUs);
+  gate->set_others({.in_flight = 1, .work_left = 3 * kMs, .last_launch = 150 * kUs});
   EXPECT_FALSE(gate->launched(3 * kMs, window, kernel, 10 * kUs));
   EXPECT_EQ(gate->report().lead_ns, 80 * kUs);
   window.opened_at = 5 * kMs;  // the next one it enters first
@@ -337,7 +337,7 @@ TEST_F(Tenant, MeasuresKernelsThatFillTheirWindowsWhereverTheyBegin) {
 }
 
 TEST_F(Tenant, DoesNotMeasureWhatBeginsInAnotherProcessesSlice) {
-  gate->set_others(3, 1 * kMs, 0);
+  gate->set_others({.in_flight = 3, .work_left = 1 * kMs});
   EXPECT_TRUE(
       gate->wants_duration(5 * kMs, alone(), kernel));  // never measured: better than nothing
   gate->measured(kernel, 5 * kUs);

@@ -27,9 +27,7 @@ const std::atomic<std::uint32_t>& low_half_of(const std::atomic<std::uint64_t>& 
 void read_others(GateState& state, const gate::Window& window, Nanoseconds now) {
   const wire::LedgerView& ledger = tenant().ledger();
   const auto slots = static_cast<unsigned>(state.line().gate[0].load(std::memory_order_relaxed));
-  std::uint32_t in_flight = 0;
-  Nanoseconds left = 0;
-  Nanoseconds last_launch = 0;
+  gate::OtherProcesses others;
   state.has_peers = false;
   for (unsigned slot = 0; slot < slots && slot < ledger.slots(); ++slot) {
     if (slot == tenant().slot()) continue;
@@ -39,11 +37,9 @@ void read_others(GateState& state, const gate::Window& window, Nanoseconds now) 
         !gate::read_report(cell.demand, cell.gate, report))
       continue;
     state.has_peers = true;
-    in_flight += report.in_flight;
-    left += report.work_left(now);
-    if (report.last_launch > last_launch) last_launch = report.last_launch;
+    others.add(report, now);
   }
-  state.tenant.set_others(in_flight, left, last_launch);
+  state.tenant.set_others(others);
   if (!window.open || !window.limited) return;
   std::atomic<std::uint64_t>& taken = state.line().gate[1];
   std::uint64_t before = taken.load(std::memory_order_relaxed);

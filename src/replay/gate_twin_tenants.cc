@@ -111,17 +111,10 @@ void GateTwin::request_arrived(std::size_t index) {
 
 // What the other processes of the lease have told in the ledger.
 void GateTwin::read_others(Tenant& tenant, std::size_t process) {
-  std::uint32_t in_flight = 0;
-  Nanoseconds left = 0;
-  Nanoseconds last_launch = 0;
-  for (std::size_t i = 0; i < tenant.gates.size(); ++i) {
-    if (i == process) continue;
-    const gate::TenantReport report = tenant.gates[i].report_with_promises(now_);
-    in_flight += report.in_flight;
-    left += report.work_left(now_);
-    last_launch = std::max(last_launch, report.last_launch);
-  }
-  tenant.gates[process].set_others(in_flight, left, last_launch);
+  gate::OtherProcesses others;
+  for (std::size_t i = 0; i < tenant.gates.size(); ++i)
+    if (i != process) others.add(tenant.gates[i].report_with_promises(now_), now_);
+  tenant.gates[process].set_others(others);
   if (tenant.free_kernel_of == tenant.window.number)
     tenant.gates[process].free_kernel_taken(tenant.window.number);
 }
