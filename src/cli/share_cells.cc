@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <set>
 #include <thread>
 
@@ -205,10 +204,11 @@ Result<simdriver::DeviceUse> watch(const CellMachine& where, const simdriver::De
       return passed.error();
     auto now = where.account.read();
     if (!now) return now.error();
-    std::vector<double> used;
+    std::vector<double> had_ms;
     for (const auto& pids : processes)
-      used.push_back(static_cast<double>(had_by(pids, before, *now)) / 1e6);
-    measured.largest_lag_ms = std::max(measured.largest_lag_ms, lag_of(used, measured.targets));
+      had_ms.push_back(static_cast<double>(had_by(pids, before, *now)) / 1e6);
+    measured.largest_lag_ms =
+        std::max(measured.largest_lag_ms, replay::largest_lag(had_ms, measured.targets));
     if (left == 0) return now;
   }
 }
@@ -288,14 +288,6 @@ void judge(MeasuredCell& cell) {
     cell.mean_error += error / static_cast<double>(cell.shares.size());
     cell.worst_error = std::max(cell.worst_error, error);
   }
-}
-
-double lag_of(const std::vector<double>& used, const std::vector<double>& percent) {
-  const double all = std::accumulate(used.begin(), used.end(), 0.0);
-  double largest = 0;
-  for (std::size_t i = 0; i < used.size(); ++i)
-    largest = std::max(largest, std::abs(used[i] - percent[i] / 100 * all));
-  return largest;
 }
 
 Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,

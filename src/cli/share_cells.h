@@ -57,9 +57,6 @@ Nanoseconds switching_among(const std::vector<std::int32_t>& pids,
 
 // From what the device said at begin and end. Pure.
 void judge(MeasuredCell& cell);
-// The largest |had - share of what all had|; `used` by tenant, in any unit, which is the result's.
-// Pure.
-double lag_of(const std::vector<double>& used, const std::vector<double>& percent);
 
 // The words after `aliquot burn` for a tenant of a cell. Pure.
 std::vector<std::string> load_of(const replay::TwinTenant& tenant, double seconds, unsigned seed);

@@ -60,13 +60,6 @@ TEST(ShareCells, ATenantPaysForSwitchesAmongItsOwnProcessesAlone) {
   EXPECT_EQ(switching_among({13}, before, after), 0);
 }
 
-TEST(ShareCells, LagIsAgainstTheShareOfWhatAllHad) {
-  EXPECT_DOUBLE_EQ(lag_of({30, 70}, {30, 70}), 0);
-  EXPECT_DOUBLE_EQ(lag_of({40, 60}, {30, 70}), 10);
-  EXPECT_DOUBLE_EQ(lag_of({15, 35}, {30, 70}), 0);  // an idle device is nobody's lag
-  EXPECT_DOUBLE_EQ(lag_of({0, 0, 50}, {25, 25, 50}), 25);
-}
-
 TEST(ShareCells, ErrorsAreInPointsOfTheDevicesTime) {
   MeasuredCell cell;
   cell.targets = {30, 70};

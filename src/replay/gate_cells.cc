@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace aliquot::replay {
 namespace {
@@ -104,6 +105,14 @@ std::vector<GateCell> named_gate_cells() {
   return named;
 }
 
+double largest_lag(const std::vector<double>& had, const std::vector<double>& percent) {
+  const double all = std::accumulate(had.begin(), had.end(), 0.0);
+  double largest = 0;
+  for (std::size_t i = 0; i < had.size(); ++i)
+    largest = std::max(largest, std::abs(had[i] - percent[i] / 100 * all));
+  return largest;
+}
+
 double allowed_lag_ms(const GateCell& cell) {
   double longest_ms = 0.5;
   if (cell.kernel == "50ms" || cell.kernel == "mix50us" || cell.kernel == "pareto") {
@@ -130,15 +139,10 @@ CellResult run_cell(const GateCell& cell, const TwinOptions& options) {
   result.busy_percent = twin.busy_percent();
   const auto first = static_cast<std::size_t>(options.warmup / (10 * kMillisecond));
   for (std::size_t at = first; at < twin.samples(0).size(); ++at) {
-    double total = 0;
-    for (std::size_t i = 0; i < cell.shares.size(); ++i) {
-      total += twin.samples(i)[at] - twin.samples(i)[first];
-    }
-    for (std::size_t i = 0; i < cell.shares.size(); ++i) {
-      const double had = twin.samples(i)[at] - twin.samples(i)[first];
-      result.largest_lag_ms =
-          std::max(result.largest_lag_ms, std::abs(had - cell.shares[i] / 100 * total));
-    }
+    std::vector<double> had;
+    for (std::size_t i = 0; i < cell.shares.size(); ++i)
+      had.push_back(twin.samples(i)[at] - twin.samples(i)[first]);
+    result.largest_lag_ms = std::max(result.largest_lag_ms, largest_lag(had, cell.shares));
   }
   result.steps_per_second =
       static_cast<double>(twin.broker_steps()) / (static_cast<double>(options.duration) / 1e9);

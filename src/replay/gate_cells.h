@@ -32,6 +32,9 @@ struct CellResult {
   double steps_per_second = 0;
 };
 
+// The largest |had - share of what all had|, by tenants; in the unit of `had`. An idle device is
+// nobody's lag.
+double largest_lag(const std::vector<double>& had, const std::vector<double>& percent);
 // How far from its fluid share a tenant of the cell may be: 2 q + 3 K, for windows of q (15 ms at
 // most, or one kernel) and kernels of K at most.
 double allowed_lag_ms(const GateCell& cell);

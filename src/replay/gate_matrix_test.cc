@@ -29,6 +29,13 @@ TEST(GateMatrix, LongKernelsOfTwoProcessesKeepTheirBound) {
   }
 }
 
+TEST(GateMatrix, LagIsAgainstTheShareOfWhatAllHad) {
+  EXPECT_DOUBLE_EQ(largest_lag({30, 70}, {30, 70}), 0);
+  EXPECT_DOUBLE_EQ(largest_lag({40, 60}, {30, 70}), 10);
+  EXPECT_DOUBLE_EQ(largest_lag({15, 35}, {30, 70}), 0);  // an idle device is nobody's lag
+  EXPECT_DOUBLE_EQ(largest_lag({0, 0, 50}, {25, 25, 50}), 25);
+}
+
 TEST(GateMatrix, VisitsEachSizeKernelAndShape) {
   std::string names;
   for (const GateCell& cell : named_gate_cells()) names += cell.name + "\n";

@@ -13,7 +13,8 @@ cells = json.load(open(sys.argv[1]))
 off = [cell["cell"] for cell in cells["cells"]
        if cell["busy_percent"] < cell["twin"]["busy_percent"] - 1.5
        or cell["mean_error_points"] > cell["twin"]["mean_error_points"] + 1]
-print("cells that differ from the twin:", off)
+late = [cell["cell"] for cell in cells["cells"] if cell["largest_lag_ms"] > cell["allowed_lag_ms"]]
+print("cells that differ from the twin:", off, "that lag too far:", late)
 sys.exit(not (cells["mean_error_points"] <= 0.5 and cells["worst_error_points"] <= 2
-              and cells["least_busy_percent"] >= 98 and not off))
+              and cells["least_busy_percent"] >= 98 and not off and not late))
 PY

@@ -17,6 +17,7 @@ twin = cell["twin"]
 print(cell["cell"], "error", round(cell["mean_error_points"], 2), "twin", round(twin["mean_error_points"], 2),
       "busy", round(cell["busy_percent"], 1), "twin", round(twin["busy_percent"], 1))
 sys.exit(not (cell["mean_error_points"] <= twin["mean_error_points"] + 1
-              and cell["busy_percent"] >= twin["busy_percent"] - 1.5))
+              and cell["busy_percent"] >= twin["busy_percent"] - 1.5
+              and cell["largest_lag_ms"] <= cell["allowed_lag_ms"]))
 PY
 done
