@@ -47,6 +47,16 @@ struct Broker : ::testing::Test {
     report.outstanding_ns = report.head_ns = 0;
     report.since = now;
   }
+  // Of two even tenants the first holds, with so much in flight; the second takes `lead` to begin.
+  std::pair<std::size_t, std::size_t> holder_and_other(Nanoseconds work, Nanoseconds lead) {
+    const std::size_t holder = add(50);
+    const std::size_t other = add(50);
+    reports[other].lead_ns = lead;
+    wait_at_gate(holder);
+    step();
+    launch(holder, work);
+    return {holder, other};
+  }
   bool is_open(std::size_t tenant) const { return arbiter.window(tenant).open; }
 };
 
@@ -76,12 +86,7 @@ TEST_F(Broker, LimitsTheHolderSoonAfterSomebodyComes) {
 }
 
 TEST_F(Broker, OpensTheSuccessorWhenTheHoldersWorkIsAboutToEnd) {
-  const std::size_t a = add(50);
-  const std::size_t b = add(50);
-  reports[b].lead_ns = 80 * kUs;
-  wait_at_gate(a);
-  step();
-  launch(a, 1 * kMs);
+  const auto [a, b] = holder_and_other(1 * kMs, 80 * kUs);
   wait_at_gate(b);
   step();  // a's last millisecond ends at +1 ms
   const Nanoseconds end = now + 1 * kMs;
@@ -93,12 +98,7 @@ TEST_F(Broker, OpensTheSuccessorWhenTheHoldersWorkIsAboutToEnd) {
 }
 
 TEST_F(Broker, LooksAgainWhereTheHolderMayBeDoneSoonerThanItTold) {
-  const std::size_t a = add(50);
-  const std::size_t b = add(50);
-  reports[b].lead_ns = 80 * kUs;
-  wait_at_gate(a);
-  step();
-  launch(a, 1 * kMs);
+  const auto [a, b] = holder_and_other(1 * kMs, 80 * kUs);
   reports[a].in_flight = 10;
   reports[a].head_ns = 100 * kUs;
   wait_at_gate(b);
@@ -400,12 +400,7 @@ TEST_F(Broker, ABannedTenantIsLetInAgainByTheTimer) {
 }
 
 TEST_F(Broker, AQueueOfLongKernelsIsNotTakenForAShortOneOnceItsHeadHasRun) {
-  const std::size_t a = add(50);
-  const std::size_t b = add(50);
-  reports[b].lead_ns = 2 * kMs;
-  wait_at_gate(a);
-  step();
-  launch(a, 10 * kMs);
+  const auto [a, b] = holder_and_other(10 * kMs, 2 * kMs);
   reports[a].in_flight = 2;
   reports[a].outstanding_ns = 20 * kMs;
   reports[a].longest_ns = 10 * kMs;
