@@ -213,21 +213,38 @@ TEST_P(Attach, AStrangerIsRefusedWithTheReason) {
   EXPECT_NE(std::string(reason).find("is not of lease theirs's run"), std::string::npos) << reason;
 }
 
-TEST_P(Attach, AProcessInThePidNamespaceOfTheRunAttaches) {
+// Process 1 of a pid namespace of its own, known outside by another number.
+TEST_P(Attach, AProcessInAPidNamespaceOfTheRunIsCountedAndSubtracted) {
   const auto granted = lease("a", 1000);
-  Child child([&] {
-    if (unshare(CLONE_NEWPID) != 0) return 50;
-    Child inner([&] {
-      const auto a = attach_or_exit(granted.directory);
-      return getpid() == 1 && quota_of(a).reserve(static_cast<unsigned>(a.slot), 10) == Outcome::kOk
-                 ? 0
-                 : 1;
+  for (const bool taken_over : {false, true}) {
+    Shared<std::atomic<int>> step;
+    Shared<std::atomic<pid_t>> number;
+    Child child([&] {
+      if (unshare(CLONE_NEWPID) != 0) return *step = 50;
+      Child inner([&] {
+        const auto a = attach_or_exit(granted.directory);
+        const bool held = quota_of(a).reserve(static_cast<unsigned>(a.slot), 600) == Outcome::kOk;
+        *step = held && getpid() == 1 ? 1 : 2;
+        pause();
+        return 0;
+      });
+      *number = inner.pid();
+      inner.wait();
+      pause();
+      return 0;
     });
-    return inner.wait();
-  });
-  const int rc = child.wait();
-  if (rc == 50) GTEST_SKIP() << "no pid namespace here";
-  EXPECT_EQ(rc, 0);
+    ASSERT_TRUE(eventually([&] { return *step != 0; }));
+    if (*step == 50) GTEST_SKIP() << "no pid namespace here";
+    ASSERT_EQ(*step, 1);
+    if (taken_over) {
+      kill_broker();
+      start_broker();
+    }
+    EXPECT_EQ(used("a"), 600u);
+    ASSERT_TRUE(eventually([&] { return *number != 0; }));
+    kill(*number, SIGKILL);
+    EXPECT_TRUE(eventually([&] { return used("a") == 0; }, 1000)) << "taken over: " << taken_over;
+  }
 }
 
 TEST_P(Attach, AnOrphanInANamespaceOfTheRunStillBelongs) {
