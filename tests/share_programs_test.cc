@@ -21,7 +21,7 @@ constexpr char kFills[] = "fill all=0 above=2 freed=0 again=0";
 TEST_F(SharePrograms, EveryWayToTheDriverIsCaughtInEitherPlace) {
   const auto lease = lease_on({"0"}, 1024 * kMiB);
   for (const std::string& environment : {preload(lease), in_place(lease), both(lease)}) {
-    for (const char* way : {"dlopen", "deepbind", "dlmopen", "dlvsym", "proc"})
+    for (const char* way : {"dlopen", "deepbind", "dlmopen", "proc"})
       EXPECT_THAT(run(environment, std::string(ALIQUOT_PROGRAM " ") + way + " fill"),
                   testing::AllOf(HasSubstr(kSees), HasSubstr(kFills)))
           << way << " with " << environment;
@@ -31,12 +31,48 @@ TEST_F(SharePrograms, EveryWayToTheDriverIsCaughtInEitherPlace) {
   }
 }
 
+// What only standing in the driver's place catches: no look-up is asked (docs/adr/0031).
+TEST_F(SharePrograms, APluginBoundToItsOwnLibrariesIsCaughtInTheDriversPlaceOnly) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  const std::string plugin = " DRIVER_PLUGIN=" ALIQUOT_PLUGIN;
+  for (const std::string& environment : {in_place(lease), both(lease)})
+    EXPECT_THAT(run(environment + plugin, ALIQUOT_PROGRAM " plugin fill"),
+                testing::AllOf(HasSubstr(kSees), HasSubstr(kFills)))
+        << environment;
+  EXPECT_THAT(run(preload(lease) + plugin, ALIQUOT_PROGRAM " plugin"),
+              testing::AllOf(HasSubstr("main init=0 count=4 create=0 info=0"),
+                             Not(HasSubstr("total=1073741824"))));
+}
+
+TEST_F(SharePrograms, AShareOfMemoryAloneTakesNoThread) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  EXPECT_THAT(run(both(lease), ALIQUOT_PROGRAM " dlopen fill threads"),
+              testing::AllOf(HasSubstr(kFills), HasSubstr("threads=1")));
+}
+
+// It asks the broker once to settle the dead, and waits a second at most for the answer.
+TEST_F(SharePrograms, ARefusalDoesNotWaitForABrokerThatHangs) {
+  const auto lease = lease_on({"0"}, 1024 * kMiB);
+  const std::string output =
+      run(both(lease), ALIQUOT_PROGRAM " dlopen refused:" + std::to_string(broker_.pid()));
+  int result = -1, ms = -1;
+  const auto at = output.find("refused=");
+  ASSERT_NE(at, std::string::npos) << output;
+  ASSERT_EQ(std::sscanf(output.c_str() + at, "refused=%d ms=%d", &result, &ms), 2) << output;
+  EXPECT_EQ(result, 2);
+  EXPECT_GE(ms, 900) << "the broker was not asked";
+  EXPECT_LT(ms, 2000);
+  EXPECT_EQ(client().get_lease(lease.name)->gpus.at(0).refusals, 1u);
+  EXPECT_THAT(run(both(lease), ALIQUOT_PROGRAM " dlopen fill"),
+              testing::AllOf(HasSubstr(kSees), HasSubstr(kFills)));
+}
+
 // In the driver's place alone the program's own dlsym finds names that this driver lacks.
 TEST_F(SharePrograms, OtherLookupsAreAnsweredAsWithoutUs) {
   const auto lease = lease_on({"0"}, 1024 * kMiB);
   for (const std::string& environment : {preload(lease), both(lease)})
     EXPECT_THAT(run(environment, ALIQUOT_PROGRAM " dlopen lookups"),
-                HasSubstr("lookups next=1 own=1 absent=1 error=1 unknown=1"));
+                HasSubstr("lookups next=1 own=1 absent=1 error=1 unknown=1 versioned=1"));
 }
 
 TEST_F(SharePrograms, AForkedChildAttachesAnewAndIsCountedForItself) {

@@ -1,15 +1,18 @@
 // A program that uses the CUDA driver, reaching it in the way that its first argument names; prints
 // one line of what it saw. With DRIVER_PROGRAM_LINKED it is linked against libcuda.so.1.
 //   driver_program WAY [STEP...]
-//   ways: linked, dlopen, deepbind, dlmopen, dlvsym, proc (dlopen, then cuGetProcAddress)
+//   ways: linked, dlopen, deepbind, dlmopen, proc (dlopen, then cuGetProcAddress), plugin
+//   (what $DRIVER_PLUGIN is linked against, opened RTLD_DEEPBIND)
 //   steps: reopen (close all descriptors, open others), fill (take the limit, then one byte more),
 //   fork (the child does it again), clone (the same by the bare system call), vfork (the child
 //   becomes `driver_program WAY`), vfork-stranger (it becomes true, which asks for nothing),
 //   vm (a child in our memory allocates, as after vfork), hold (wait for the end of stdin), answers
-//   (for each "name version flags" on stdin, or "name" for dlsym, the exported symbol that is
-//   answered and its library), lookups (what dlsym says of odd names), env (the variables
-//   afterwards)
+//   (for each "name version flags" on stdin, or "name" for the way itself, the exported symbol that
+//   is answered and its library, and of cuGetProcAddress the status), lookups (what dlsym says of
+//   odd names), env (the variables afterwards), threads (how many this process has), refused:PID
+//   (all of the limit beside the context, while PID is stopped)
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,6 +23,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef int (*Function)();
@@ -28,26 +32,13 @@ static void* library;
 static const char* way;
 
 #ifdef DRIVER_PROGRAM_LINKED
-int cuInit(unsigned);
-int cuDeviceGetCount(int*);
-int cuCtxCreate_v2(void**, unsigned, int);
-int cuMemGetInfo_v2(size_t*, size_t*);
-int cuMemAlloc_v2(unsigned long long*, size_t);
-int cuMemFree_v2(unsigned long long);
-static Function function(const char* name) {
-  if (!strcmp(name, "cuInit")) return (Function)cuInit;
-  if (!strcmp(name, "cuDeviceGetCount")) return (Function)cuDeviceGetCount;
-  if (!strcmp(name, "cuCtxCreate_v2")) return (Function)cuCtxCreate_v2;
-  if (!strcmp(name, "cuMemGetInfo_v2")) return (Function)cuMemGetInfo_v2;
-  if (!strcmp(name, "cuMemAlloc_v2")) return (Function)cuMemAlloc_v2;
-  if (!strcmp(name, "cuMemFree_v2")) return (Function)cuMemFree_v2;
-  return NULL;
-}
+Function linked_function(const char* name);
+static Function function(const char* name) { return linked_function(name); }
 #else
 static Function function(const char* name) {
-  if (!strcmp(way, "dlvsym")) {
-    void* found = dlvsym(library, name, "NONE");
-    if (found != NULL) return (Function)found;
+  if (!strcmp(way, "plugin")) {
+    Function (*linked)(const char*) = (Function (*)(const char*))dlsym(library, "linked_function");
+    return linked(name);
   }
   if (!strcmp(way, "proc")) {
     Function ask = (Function)dlsym(library, "cuGetProcAddress_v2");
@@ -57,7 +48,9 @@ static Function function(const char* name) {
     snprintf(base, sizeof base, "%s", name);
     char* suffix = strstr(base, "_v2");
     if (suffix != NULL) *suffix = 0;
-    if (ask == NULL || ask(base, &found, 3020, (uint64_t)0, &status) != 0) return NULL;
+    // Of cuGetProcAddress its own second form is younger.
+    const int version = strcmp(base, "cuGetProcAddress") ? 3020 : 12000;
+    if (ask == NULL || ask(base, &found, version, (uint64_t)0, &status) != 0) return NULL;
     return (Function)found;
   }
   return (Function)dlsym(library, name);
@@ -68,6 +61,8 @@ static int open_library(void) {
   if (!strcmp(way, "linked")) return 1;
   if (!strcmp(way, "deepbind"))
     library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_DEEPBIND);
+  else if (!strcmp(way, "plugin"))
+    library = dlopen(getenv("DRIVER_PLUGIN"), RTLD_NOW | RTLD_DEEPBIND);
   else if (!strcmp(way, "dlmopen"))
     library = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
   else
@@ -106,14 +101,14 @@ static void lookups(void) {
   dlerror();
   void* absent = dlsym(library, "cuLaunchHostFunc_v2");
   const char* error = dlerror();
-  printf("lookups next=%d own=%d absent=%d error=%d unknown=%d\n", next_printf != NULL,
+  printf("lookups next=%d own=%d absent=%d error=%d unknown=%d versioned=%d\n", next_printf != NULL,
          dlsym(RTLD_DEFAULT, "cudnnCreate") == NULL, absent == NULL, error != NULL,
-         dlsym(library, "cuNoSuchFunction") == NULL);
+         dlsym(library, "cuNoSuchFunction") == NULL, dlvsym(library, "cuInit", "NONE") == NULL);
   fflush(stdout);
 }
 
 static void answers(void) {
-  Function ask = (Function)dlsym(library, "cuGetProcAddress_v2");
+  Function ask = function("cuGetProcAddress_v2");
   char name[128];
   long version, flags;
   char line[256];
@@ -122,13 +117,37 @@ static void answers(void) {
     int status = -1;
     const int fields = sscanf(line, "%127s %ld %ld", name, &version, &flags);
     if (fields == 3 && ask(name, &found, (int)version, (uint64_t)flags, &status) != 0) found = NULL;
-    if (fields == 1) found = dlsym(library, name);
+    if (fields == 1) found = (void*)function(name);
     Dl_info info;
     memset(&info, 0, sizeof info);
     if (found != NULL) dladdr(found, &info);
-    printf("%s %s\n", info.dli_sname != NULL ? info.dli_sname : "-",
+    printf("%s %s", info.dli_sname != NULL ? info.dli_sname : "-",
            info.dli_fname != NULL ? info.dli_fname : "-");
+    if (fields == 3) printf(" %d", status);
+    printf("\n");
   }
+}
+
+static void count_threads(void) {
+  int threads = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  for (struct dirent* task; (task = readdir(tasks)) != NULL;) threads += task->d_name[0] != '.';
+  closedir(tasks);
+  printf("threads=%d\n", threads);
+}
+
+static void refused_while_stopped(pid_t broker) {
+  struct timespec start, end;
+  size_t free_bytes = 0, total = 0;
+  unsigned long long address = 0;
+  function("cuMemGetInfo_v2")(&free_bytes, &total);
+  kill(broker, SIGSTOP);
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  const int result = function("cuMemAlloc_v2")(&address, total);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  kill(broker, SIGCONT);
+  printf("refused=%d ms=%ld\n", result,
+         (end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000);
 }
 
 // As a daemon does: all descriptors closed, others opened under their numbers.
@@ -213,6 +232,8 @@ int main(int argc, char** argv) {
     if (!strcmp(argv[i], "clone")) child(bare_clone, free_now());
     if (!strcmp(argv[i], "vfork")) vfork_into("vfork", argv[0]);
     if (!strcmp(argv[i], "vfork-stranger")) vfork_into("vfork-stranger", "true");
+    if (!strcmp(argv[i], "threads")) count_threads();
+    if (!strncmp(argv[i], "refused:", 8)) refused_while_stopped(atoi(argv[i] + 8));
     if (!strcmp(argv[i], "vm")) child_in_our_memory();
     if (!strcmp(argv[i], "env"))
       printf("env %s\n", getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "unset");
