@@ -249,6 +249,7 @@ Result<std::vector<ProbedGpu>> Book::probe(const std::string& driver) {
     return gpus;
   }
   open.last = *gpus;
+  open.bypasses.reset();
   open.recent = true;
   return gpus;
 }

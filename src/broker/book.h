@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,7 @@ class Book {
     std::unique_ptr<GpuProbe> probe;
     std::vector<ProbedGpu> last;
     bool recent = false;
+    std::optional<std::vector<BypassRow>> bypasses;  // in `last`, once asked for
   };
 
   Result<std::vector<ProbedGpu>> probe(const std::string& driver);
@@ -123,6 +125,9 @@ class Book {
                                  const GpuSettings& settings) const;
   // Processes on GPUs that are attached to no lease; rows without a lease.
   std::vector<BypassRow> unattached(const std::vector<ProbedGpu>& gpus) const;
+  // Those of them that are of a lease's run.
+  std::vector<BypassRow> bypasses_among(const std::string& driver,
+                                        const std::vector<ProbedGpu>& gpus) const;
   void audit_compute();
   void answer_offence(const Compute::Offence& offence, const std::vector<ProbedUse>& uses);
   Status check_terms(const LeaseRequest& request, const std::vector<LeaseGpu>& gpus) const;

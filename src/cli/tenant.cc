@@ -22,6 +22,8 @@ namespace {
 // How the child ends when nothing was executed; why, it has written into the pipe.
 constexpr int kNotReady = 1, kCannotRun = 126, kNoSuchCommand = 127;
 
+constexpr int kLookEveryMs = 500;
+
 constexpr std::array kPassedOn{SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
 
 sigset_t passed_on() {
@@ -125,16 +127,16 @@ int watch_tenant(pid_t tenant, const TenantWatch& watch) {
     std::array<pollfd, 3> fds{{{tenant_fd.get(), POLLIN, 0},
                                {signals.get(), POLLIN, 0},
                                {broker, POLLIN, 0}}};  // -1 is ignored
-    const int ready = ::poll(fds.data(), fds.size(), 1000);
+    const int ready = ::poll(fds.data(), fds.size(), kLookEveryMs);
     if (ready < 0 && errno != EINTR) break;
     if (fds[1].revents != 0) pass_on(signals.get(), tenant);
     int status = 0;
     // Every child: as subreaper we inherit the run's daemons. Without a pidfd (an old kernel) this
-    // look each second is what ends the wait.
+    // regular look is what ends the wait.
     for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;)
       if (ended == tenant) return exit_status(status);
     if (fds[2].revents != 0) broker = watch.broker_ended();
-    if (ready == 0 && watch.every_second) watch.every_second();
+    if (ready == 0 && watch.look_around) watch.look_around();
   }
   int status = 0;
   ::waitpid(tenant, &status, 0);

@@ -29,9 +29,9 @@ struct TenantLaunch {
 Result<pid_t> launch_tenant(const TenantLaunch& launch);
 
 struct TenantWatch {
-  int broker_pidfd = -1;               // borrowed; -1: none
-  std::function<int()> broker_ended;   // starts the next; returns its pidfd (borrowed) or -1
-  std::function<void()> every_second;  // looks for processes that bypass us
+  int broker_pidfd = -1;              // borrowed; -1: none
+  std::function<int()> broker_ended;  // starts the next; returns its pidfd (borrowed) or -1
+  std::function<void()> look_around;  // for processes that bypass us; twice a second
 };
 
 // Passes signals on until the command ends; its exit status, or 128 + signal as shells say it.
