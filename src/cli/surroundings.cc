@@ -12,6 +12,10 @@ namespace aliquot::cli {
 
 namespace fs = std::filesystem;
 
+namespace {
+Error from_inside() { return {Errc::kUnavailable, "not from inside a lease"}; }
+}  // namespace
+
 Result<fs::path> own_program() {
   std::error_code code;
   fs::path program = fs::read_symlink("/proc/self/exe", code);
@@ -60,6 +64,7 @@ Result<ShareDriver> share_driver() {
 }
 
 Result<broker::Client> broker_client() {
+  if (inside_lease()) return from_inside();  // a broker of one's own would answer, about nothing
   const auto program = own_program();
   if (!program) return program.error();
   if (const Status made = make_directories(state_directory(), 0700); !made) return made.error();
@@ -126,10 +131,9 @@ Result<std::vector<std::string>> leases_called(const std::string& text) {
 Result<broker::Client> running_broker() {
   auto broker = broker::Client::connect(state_directory());
   if (broker || broker.error().code != Errc::kUnavailable) return broker;
-  return Error{Errc::kUnavailable, inside_lease()
-                                       ? "not from inside a lease"
-                                       : "no broker runs in " + state_directory().string() +
-                                             ", so there is no lease (aliquot run makes one)"};
+  if (inside_lease()) return from_inside();
+  return Error{Errc::kUnavailable, "no broker runs in " + state_directory().string() +
+                                       ", so there is no lease (aliquot run makes one)"};
 }
 
 }  // namespace aliquot::cli

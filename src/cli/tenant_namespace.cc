@@ -1,9 +1,11 @@
 #include "cli/tenant_namespace.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -251,6 +253,14 @@ Status hide_state(const fs::path& state_directory) {
   return mount_tmpfs(state_directory, "mode=0555,size=4k");
 }
 
+// What root could undo the mounts with, or reach around them through another process' root.
+Status give_up_capabilities() {
+  for (const int capability : {CAP_SYS_ADMIN, CAP_SYS_PTRACE})
+    if (::prctl(PR_CAPBSET_DROP, capability) != 0)
+      return errno_error("drop a capability for", "the command");
+  return {};
+}
+
 Status lock_tenant_root() {
   if (::mount(nullptr, kTenantRoot, nullptr,
               MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0)
@@ -274,6 +284,7 @@ Status enter_tenant_namespace(const TenantView& view) {
   if (const Status shown = show_loader_files(*sources); !shown) return shown;
   if (const Status hidden = hide_state(view.state_directory); !hidden) return hidden;
   if (const Status locked = lock_tenant_root(); !locked) return locked;
+  if (const Status given_up = give_up_capabilities(); !given_up) return given_up;
   // The old working directory still points below what was mounted over it.
   if (::chdir(here.c_str()) != 0) return errno_error("go back to", here);
   return {};
@@ -289,6 +300,7 @@ Status tenant_namespace_possible() {
   if (child == 0) {
     Status tried = unshare_mounts();
     if (tried) tried = make_tenant_root();
+    if (tried) tried = give_up_capabilities();
     if (tried)
       tried = [] {
         const auto tree = take("/proc");
