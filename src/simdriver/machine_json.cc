@@ -138,6 +138,8 @@ void describe(V& v, GpuModel& m) {
 
 namespace {
 
+constexpr std::int64_t kLongestKernelBlockNs = 3'600'000'000'000;
+
 // A row of a matrix: words between spaces, "X" for the place itself.
 std::vector<std::string_view> words_of(std::string_view row) {
   std::vector<std::string_view> words;
@@ -255,6 +257,23 @@ Status read_driver(Fields& fields, DriverVersion& driver) {
   return {};
 }
 
+void read_kernels(Fields& fields, MachineSpec& machine) {
+  Json kernels = Json::object();
+  fields.optional("kernels", kernels);
+  const Json::Object* named = kernels.if_object();
+  if (named == nullptr) {
+    fields.reject("kernels", "expected an object, not " + std::string(kernels.kind()));
+    return;
+  }
+  for (const Json::Member& kernel : *named) {
+    const std::int64_t* ns = kernel.value.if_int();
+    if (ns == nullptr || *ns < 1 || *ns > kLongestKernelBlockNs)
+      fields.reject("kernels", kernel.key + ": expected 1 to 3600000000000 nanoseconds");
+    else
+      machine.kernel_block_ns[kernel.key] = static_cast<std::uint64_t>(*ns);
+  }
+}
+
 Status read_parts(Fields& fields, const ModelLookup& models, MachineSpec& machine) {
   Status status = read_list(fields, "models", [&](const Json& json, const std::string& at) {
     return format::read_described(json, at, machine.models.emplace_back());
@@ -289,6 +308,7 @@ Result<MachineSpec> machine_from_json(const Json& json, std::string_view where,
   fields.optional("preset", machine.preset).optional("nvswitch", machine.nvswitch);
   fields.optional("numa", numa).optional("time_scale_micro", machine.time_scale_micro);
   fields.optional("mps", machine.mps);
+  read_kernels(fields, machine);
   for (std::string& cpus : numa) machine.numa.push_back({std::move(cpus)});
   if (Status status = read_driver(fields, machine.driver); !status) return status.error();
   if (Status status = read_parts(fields, models, machine); !status) return status.error();
@@ -320,10 +340,12 @@ Json to_json(const MachineSpec& machine) {
     nics.append(Json::object()
                     .set("name", nic.name)
                     .set("pcie", row_text(std::span<const PciePath>(nic.to_gpu))));
+  Json kernels = Json::object();
+  for (const auto& [kernel, ns] : machine.kernel_block_ns) kernels.set(kernel, ns);
   Json json;
   json.set("name", machine.name).set("preset", machine.preset);
   json.set("cuda", cuda_text(machine.driver)).set("time_scale_micro", machine.time_scale_micro);
-  json.set("mps", machine.mps).set("numa", std::move(numa));
+  json.set("mps", machine.mps).set("kernels", std::move(kernels)).set("numa", std::move(numa));
   json.set("nvswitch", machine.nvswitch).set("gpus", std::move(gpus));
   json.set("nvlinks", matrix_json(machine.nvlinks)).set("pcie", matrix_json(machine.pcie));
   json.set("nics", std::move(nics)).set("models", std::move(models));

@@ -85,6 +85,18 @@ TEST(MachineJson, KeepsTheSpeedOfTheMachinesTime) {
   EXPECT_EQ(fault(a100().set("time_scale_micro", 1'000'001)), expected);
 }
 
+TEST(MachineJson, KeepsWhatItWasToldOfKernels) {
+  const Json told = a100().set("kernels", Json().set("gemm", 350'000).set("_Z3addPf", 1));
+  ASSERT_TRUE(read(told));
+  EXPECT_EQ(read(told)->kernel_block_ns,
+            (decltype(MachineSpec::kernel_block_ns){{"_Z3addPf", 1}, {"gemm", 350'000}}));
+  EXPECT_EQ(*read(to_json(*read(told))), *read(told));
+  EXPECT_EQ(fault(a100().set("kernels", Json().set("gemm", 0))),
+            "lab.json: kernels: gemm: expected 1 to 3600000000000 nanoseconds");
+  EXPECT_EQ(fault(a100().set("kernels", 1)),
+            "lab.json: kernels: expected an object, not a whole number");
+}
+
 TEST(MachineJson, RefusesModelsThatCannotBe) {
   const auto made =
       make_machine({.node = "a100x2", .name = "lab", .cuda = ""}, *simulator_directory());

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -190,6 +192,8 @@ struct MachineSpec {
   DriverVersion driver;
   std::uint32_t time_scale_micro = kRealTime;  // its time per the host's; slow motion is below
   bool mps = false;  // programs are clients of MPS: side by side instead of in turns
+  // How long one block of a kernel runs, by the kernel's name; others: docs/simulated-machine.md.
+  std::map<std::string, std::uint64_t, std::less<>> kernel_block_ns;
   std::vector<GpuModel> models;
   std::vector<GpuSpec> gpus;  // in PCI order
   std::vector<NumaNode> numa;

@@ -11,7 +11,7 @@
 
 namespace aliquot::simdriver {
 
-inline constexpr std::uint32_t kChannelVersion = 7;
+inline constexpr std::uint32_t kChannelVersion = 8;
 inline constexpr std::size_t kMaxMessageBytes = 16384;
 inline constexpr std::size_t kMaxMessageFds = 4;
 inline constexpr std::uint64_t kGranuleBytes = 2u << 20;
@@ -22,6 +22,7 @@ inline constexpr std::uint64_t kArenaBytes = 1ull << 44;
 enum class Op : std::uint32_t {
   kHello = 0x0100,           // HelloRequest -> HelloReply + arena, doorbell, machine page
   kDeviceInfo = 0x0101,      // DeviceRequest -> DeviceInfo
+  kKernelTime = 0x0102,      // a kernel's name, as long as the payload -> KernelTime
   kContextCreate = 0x0200,   // ContextRequest -> ContextReply + client page, server page
   kContextDestroy = 0x0201,  // ContextId
   kMemoryTake = 0x0300,      // MemoryRequest -> MemoryRequest, bytes as charged
@@ -64,7 +65,13 @@ struct HelloReply {
   std::uint32_t device_count;
   std::int32_t cuda_version;       // 13000
   std::uint32_t time_scale_micro;  // machine time per host time, in millionths
+  std::uint32_t timed_kernels;     // whose time the machine was told; 0: nothing to ask for
+  std::uint32_t reserved;
   std::uint64_t session;
+};
+
+struct KernelTime {
+  std::uint64_t block_ns;  // 0: not told
 };
 
 // A GPU by its index, or a MIG compute instance by the number that telemetry gives it (MigPart).

@@ -8,9 +8,6 @@
 namespace aliquot::simdriver {
 namespace {
 
-// A block of an unknown kernel is assumed to run for this long.
-constexpr std::uint64_t kUnknownBlockNs = 2'000;
-
 using Box3 = std::array<unsigned, 3>;
 
 std::uint64_t volume(const Box3& box) {
@@ -109,7 +106,7 @@ CUresult check_limits(const Function& function, const CheckedLaunch& launch, int
   const BuiltinKernel* builtin = builtin_kernel(function->image->name);
   if (builtin == nullptr) {
     return submit(stream, CommandOp::kLaunch,
-                  {volume(operation.grid), blocks_per_sm, kUnknownBlockNs});
+                  {volume(operation.grid), blocks_per_sm, function->block_ns});
   }
   const BuiltinCall call{operation.arguments};
   const CommandArgs work = {builtin->blocks(call, volume(operation.grid)), blocks_per_sm,

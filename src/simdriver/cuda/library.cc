@@ -18,6 +18,8 @@ namespace {
 
 // Real memory is asked for in steps of this size, so that small writes need no question each.
 constexpr std::int64_t kCommitStep = 32 << 20;
+// A block of a kernel whose time the machine was not told is assumed to run for this long.
+constexpr std::uint64_t kUntoldBlockNs = 2'000;
 
 // Asks the server when what it granted is used up.
 class CommitCredit {
@@ -131,6 +133,7 @@ CUresult Library::connect() {
   if (!hello || answer.fds.size() != 3) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   cuda_version_ = hello->cuda_version;
   time_scale_micro_ = std::max(hello->time_scale_micro, 1u);
+  timed_kernels_ = hello->timed_kernels;
   memory_ = Memory::make(std::move(answer.fds[0]), CommitCredit());
   if (!memory_) return CUDA_ERROR_OUT_OF_MEMORY;
   doorbell_ = std::move(answer.fds[1]);
@@ -147,6 +150,22 @@ CUresult Library::describe(std::uint32_t number, DeviceInfo& info) {
   const auto got = answer.as<DeviceInfo>();
   if (!got) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   info = *got;
+  return CUDA_SUCCESS;
+}
+
+CUresult Library::time_of_kernel(std::string_view name, std::uint64_t& block_ns) {
+  block_ns = kUntoldBlockNs;
+  if (timed_kernels_ == 0 || name.size() > kMaxMessageBytes - sizeof(RequestHeader)) {
+    return CUDA_SUCCESS;
+  }
+  Answer answer;
+  if (const CUresult result =
+          ask_bytes(Op::kKernelTime, std::as_bytes(std::span(name)), {}, &answer)) {
+    return result;
+  }
+  const auto told = answer.as<KernelTime>();
+  if (!told) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  if (told->block_ns != 0) block_ns = told->block_ns;
   return CUDA_SUCCESS;
 }
 

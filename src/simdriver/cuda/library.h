@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "simdriver/channel/client.h"
@@ -32,6 +33,8 @@ class Library {
   std::vector<std::unique_ptr<DeviceView>>& devices() { return devices_; }
   // How long the host waits for so much of the machine's time.
   std::int64_t host_span(std::int64_t machine_ns) const;
+  // How long a block of the kernel runs, as the machine was told.
+  CUresult time_of_kernel(std::string_view name, std::uint64_t& block_ns);
   const MachinePage* machine_page() const { return machine_page_; }
 
   // One request. A dead server is CUDA_ERROR_SYSTEM_NOT_READY from then on.
@@ -72,6 +75,7 @@ class Library {
   const MachinePage* machine_page_ = nullptr;
   int cuda_version_ = 13000;
   std::uint32_t time_scale_micro_ = 1'000'000;
+  std::uint32_t timed_kernels_ = 0;
   std::unique_ptr<Memory> memory_;
   std::vector<std::unique_ptr<DeviceView>> devices_;
   std::uint64_t last_id_ = 0;

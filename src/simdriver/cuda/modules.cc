@@ -91,6 +91,7 @@ CUresult load_module(Context& context, std::shared_ptr<const CodeImage> image, M
     auto function = std::make_unique<Function>();
     function->module = made.get();
     function->image = &kernel;
+    if (result == CUDA_SUCCESS) result = library().time_of_kernel(kernel.name, function->block_ns);
     made->functions[kernel.name] = loaded_code().functions.add(std::move(function));
   }
   module = loaded_code().modules.add(std::move(made));

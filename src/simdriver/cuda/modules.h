@@ -30,6 +30,7 @@ struct CheckedLaunch {
 struct Function {
   Module* module = nullptr;
   const KernelImage* image = nullptr;
+  std::uint64_t block_ns = 0;  // how long one block runs
   int max_dynamic_shared_bytes = 49152;
   int carveout = -1;
   // The last launch: programs launch the same shape again and again.

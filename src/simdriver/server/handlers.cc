@@ -48,6 +48,7 @@ std::int32_t hello(Call& call) {
   reply.device_count = call.machine.gpu_count();
   reply.cuda_version = call.machine.spec().driver.cuda;
   reply.time_scale_micro = call.machine.spec().time_scale_micro;
+  reply.timed_kernels = static_cast<std::uint32_t>(call.machine.spec().kernel_block_ns.size());
   reply.session = call.session.id;
   return call.answer(reply);
 }
@@ -171,10 +172,19 @@ bool lets_in(Call& call, const Device& gpu) {
   return true;
 }
 
+std::int32_t kernel_time(Call& call) {
+  const std::string_view name(reinterpret_cast<const char*>(call.payload.data()),
+                              call.payload.size());
+  const auto& told = call.machine.spec().kernel_block_ns;
+  const auto found = told.find(name);
+  return call.answer(KernelTime{found == told.end() ? 0 : found->second});
+}
+
 }  // namespace
 
 std::int32_t handle_session(Call& call) {
   if (call.op == Op::kHello) return hello(call);
+  if (call.op == Op::kKernelTime) return kernel_time(call);
   DeviceRequest request{};
   if (call.op != Op::kDeviceInfo || !call.as(request)) return kInvalidValue;
   const Device* device = call.machine.device(request.device);
