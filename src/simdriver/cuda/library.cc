@@ -196,8 +196,8 @@ CUresult Library::list_devices() {
     if (gpus[i].mig == 0) continue;
     if (const CUresult result = list_instances(i, instances)) return result;
   }
-  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  for (const unsigned number : visible_devices(gpus, instances, list)) {
+  const DeviceChoice choice{std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER")};
+  for (const unsigned number : visible_devices(gpus, instances, choice)) {
     auto view = std::make_unique<DeviceView>();
     view->ordinal = static_cast<int>(devices_.size());
     view->server = number;
@@ -212,8 +212,8 @@ CUresult Library::connected() {
   return *connect_result_;
 }
 
-// Asking for the version or an address is not initialising: CUDA_VISIBLE_DEVICES counts as it is
-// when cuInit is called.
+// Asking for the version or an address is not initialising: CUDA_VISIBLE_DEVICES and
+// CUDA_DEVICE_ORDER count as they are when cuInit is called.
 CUresult Library::initialise() {
   if (!init_result_) {
     init_result_ = connected();

@@ -34,6 +34,7 @@ class MachineEnvironment : public testing::Environment {
     setenv("ALIQUOT_STATE_DIR", state_.c_str(), 1);
     unsetenv("ALIQUOT_SIM");
     unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_DEVICE_ORDER");
     const auto simulator = simulator_directory();
     ASSERT_TRUE(simulator) << simulator.error().message;
     const auto spec = make_machine({node_, "test", cuda_}, *simulator);

@@ -4,9 +4,13 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "driver_abi/cuda_constants.h"
 
 namespace aliquot::simdriver {
 namespace {
@@ -31,7 +35,23 @@ std::string_view trimmed(std::string_view text) {
 struct All {
   std::span<const DeviceInfo> gpus;
   std::span<const VisibleInstance> instances;
+  std::vector<unsigned> order;  // indexes of GPUs, as the program counts them
 };
+
+std::int64_t speed(const DeviceInfo& gpu) {
+  return std::int64_t{gpu.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]} *
+         gpu.attributes[CU_DEVICE_ATTRIBUTE_CLOCK_RATE];
+}
+
+std::vector<unsigned> order_of(std::span<const DeviceInfo> gpus, const char* order) {
+  std::vector<unsigned> indexes(gpus.size());
+  std::iota(indexes.begin(), indexes.end(), 0u);
+  if (order == nullptr || std::string_view(order) != "PCI_BUS_ID") {
+    std::ranges::stable_sort(indexes, std::ranges::greater(),
+                             [&](unsigned index) { return speed(gpus[index]); });
+  }
+  return indexes;
+}
 
 // The one element for which fits() holds; nothing: none, or several.
 template <typename Element, typename Fits>
@@ -94,9 +114,13 @@ std::optional<unsigned> device_named(const All& all, std::string_view entry) {
     const VisibleInstance* instance = instance_named(all, entry);
     return instance == nullptr ? std::nullopt : std::optional<unsigned>(instance->number);
   }
-  const auto gpu = entry.starts_with("GPU-") ? gpu_by_uuid(all, entry) : number_in(entry);
-  if (!gpu || *gpu >= all.gpus.size()) return std::nullopt;
-  return device_of_gpu(all, *gpu);
+  if (entry.starts_with("GPU-")) {
+    const auto gpu = gpu_by_uuid(all, entry);
+    return gpu ? device_of_gpu(all, *gpu) : std::nullopt;
+  }
+  const auto place = number_in(entry);
+  if (!place || *place >= all.order.size()) return std::nullopt;
+  return device_of_gpu(all, all.order[*place]);
 }
 
 std::vector<unsigned> listed(const All& all, std::string_view list) {
@@ -116,13 +140,13 @@ std::vector<unsigned> listed(const All& all, std::string_view list) {
 
 std::vector<unsigned> visible_devices(std::span<const DeviceInfo> gpus,
                                       std::span<const VisibleInstance> instances,
-                                      const char* list) {
-  const All all{gpus, instances};
+                                      const DeviceChoice& choice) {
+  const All all{gpus, instances, order_of(gpus, choice.order)};
   std::vector<unsigned> chosen;
-  if (list != nullptr) {
-    chosen = listed(all, list);
+  if (choice.list != nullptr) {
+    chosen = listed(all, choice.list);
   } else {
-    for (unsigned gpu = 0; gpu < gpus.size(); ++gpu) {
+    for (const unsigned gpu : all.order) {
       if (const auto device = device_of_gpu(all, gpu)) chosen.push_back(*device);
     }
   }

@@ -1,6 +1,6 @@
-// CUDA_VISIBLE_DEVICES as the driver reads it (CUDA programming guide, environment variables).
-// CUDA_DEVICE_ORDER: all GPUs of a simulated node are listed in PCI order, and FASTEST_FIRST keeps
-// that among equal GPUs; the machine presets have equal GPUs only.
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER as the driver reads them (CUDA programming guide,
+// environment variables). How the driver guesses which GPU is faster is not published; here it is
+// multiprocessors times clock, and equal GPUs stay in PCI order.
 //
 // MIG (NVIDIA's MIG user guide, device enumeration): a process sees one compute instance, the first
 // of those it may see, and no GPU beside it. A GPU that is cut is seen by its instances only. Pure.
@@ -23,11 +23,18 @@ struct VisibleInstance {
   std::array<std::uint8_t, 16> uuid{};
 };
 
-// The server's numbers of devices, in the program's order. `list` nullptr: unset, all. Entries are
-// indexes of GPUs (one that is cut: its first instance), "GPU-" and a prefix of a UUID that fits
-// one GPU, "MIG-" and a prefix of an instance's UUID, or "MIG-GPU-uuid/gpu instance/compute
-// instance"; the first bad entry ends the list; a device named twice makes it empty.
+// The variables' values; nullptr: unset.
+struct DeviceChoice {
+  const char* list = nullptr;   // CUDA_VISIBLE_DEVICES; unset: all
+  const char* order = nullptr;  // CUDA_DEVICE_ORDER; anything but PCI_BUS_ID: the fastest first
+};
+
+// The server's numbers of devices, in the program's order. Entries of the list are places of GPUs
+// in that order (one that is cut: its first instance), "GPU-" and a prefix of a UUID that fits one
+// GPU, "MIG-" and a prefix of an instance's UUID, or "MIG-GPU-uuid/gpu instance/compute instance";
+// the first bad entry ends the list; a device named twice makes it empty.
 std::vector<unsigned> visible_devices(std::span<const DeviceInfo> gpus,
-                                      std::span<const VisibleInstance> instances, const char* list);
+                                      std::span<const VisibleInstance> instances,
+                                      const DeviceChoice& choice);
 
 }  // namespace aliquot::simdriver

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "driver_abi/cuda_constants.h"
+
 namespace aliquot::simdriver {
 namespace {
 
@@ -16,7 +18,9 @@ class VisibleDevices : public testing::Test {
       all_[i].uuid[15] = static_cast<std::uint8_t>(i);
     }
   }
-  List visible(const char* list) { return visible_devices(all_, instances_, list); }
+  List visible(const char* list, const char* order = nullptr) {
+    return visible_devices(all_, instances_, {list, order});
+  }
   // GPUs 1 and 3 cut in two each.
   void cut() {
     for (const unsigned gpu : {1u, 3u}) {
@@ -69,6 +73,22 @@ TEST_F(VisibleDevices, AreOneInstanceAloneWhereThereIsOne) {
   EXPECT_EQ(visible("MIG-GPU-23abab/5/1"), List{31});
   EXPECT_EQ(visible("MIG-GPU-23abab/4/1"), List{});
   EXPECT_EQ(visible("MIG-GPU-23abab"), List{});
+}
+
+// The t4 in front of an l40s on the PCI bus, twice.
+TEST_F(VisibleDevices, StandFastestFirstUnlessPciOrderIsAskedFor) {
+  for (unsigned gpu = 0; gpu < 4; ++gpu) {
+    const bool fast = gpu % 2 == 1;
+    all_[gpu].attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = fast ? 142 : 40;
+    all_[gpu].attributes[CU_DEVICE_ATTRIBUTE_CLOCK_RATE] = fast ? 2'520'000 : 1'590'000;
+  }
+  for (const char* fastest_first : {static_cast<const char*>(nullptr), "FASTEST_FIRST", "x"}) {
+    EXPECT_EQ(visible(nullptr, fastest_first), (List{1, 3, 0, 2}));
+    EXPECT_EQ(visible("2,0", fastest_first), (List{0, 1}));
+    EXPECT_EQ(visible("GPU-22,GPU-23", fastest_first), (List{2, 3}));
+  }
+  EXPECT_EQ(visible(nullptr, "PCI_BUS_ID"), (List{0, 1, 2, 3}));
+  EXPECT_EQ(visible("2,0", "PCI_BUS_ID"), (List{2, 0}));
 }
 
 TEST_F(VisibleDevices, LeaveOutACutGpuWithoutInstances) {
