@@ -82,8 +82,6 @@ MemoryKind charge_kind(AllocationKind kind) {
       return MemoryKind::kPool;
     case AllocationKind::kArray:
       return MemoryKind::kArray;
-    case AllocationKind::kModule:
-      return MemoryKind::kModule;
     case AllocationKind::kVmm:
       return MemoryKind::kVmm;
     case AllocationKind::kGraph:

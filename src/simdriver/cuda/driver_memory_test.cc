@@ -428,6 +428,31 @@ TEST_F(DriverMemory, SplitsTheMultiprocessorsForGreenContexts) {
   EXPECT_EQ(CU(cuGreenCtxDestroy)(green), CUDA_SUCCESS);
 }
 
+TEST_F(DriverMemory, TheHostsOwnMemoryIsReachedWhileItIsRegistered) {
+  std::vector<std::uint32_t> words(2048, 0);
+  const std::size_t bytes = words.size() * 4;
+  CUdeviceptr address = 0;
+  EXPECT_EQ(CU(cuMemHostGetDevicePointer_v2)(&address, words.data(), 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CU(cuMemHostRegister_v2)(words.data(), 0, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(CU(cuMemHostRegister_v2)(words.data(), bytes, CU_MEMHOSTREGISTER_DEVICEMAP),
+            CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuMemHostRegister_v2)(words.data() + 1024, bytes, 0),
+            CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  ASSERT_EQ(CU(cuMemHostGetDevicePointer_v2)(&address, words.data(), 0), CUDA_SUCCESS);
+  unsigned type = 0;
+  EXPECT_EQ(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address),
+            CUDA_SUCCESS);
+  EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_HOST));
+  ASSERT_EQ(CU(cuMemsetD32Async)(address, 5, words.size(), stream_), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuStreamSynchronize)(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(words, std::vector<std::uint32_t>(words.size(), 5));
+  EXPECT_EQ(CU(cuMemFreeHost)(words.data()), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CU(cuMemHostUnregister)(words.data() + 1), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  EXPECT_EQ(CU(cuMemHostUnregister)(words.data()), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuMemHostUnregister)(words.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  EXPECT_EQ(CU(cuMemHostGetDevicePointer_v2)(&address, words.data(), 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(DriverMemory, WaitsForAnotherGpusStream) {
   CUcontext other = nullptr;
   ASSERT_EQ(CU(cuDevicePrimaryCtxRetain)(&other, 1), CUDA_SUCCESS);

@@ -252,6 +252,36 @@ TEST_F(Driver, RunsHostFunctionsInOrderWithCopies) {
   EXPECT_EQ(CU(cuStreamDestroy_v2)(stream), CUDA_SUCCESS);
 }
 
+TEST_F(Driver, CallsBackInOrderWithTheStreamsWork) {
+  struct Seen {
+    std::uint32_t word = 0;
+    std::uint32_t when_called = 0;
+    CUstream stream = nullptr;
+    CUresult status = CUDA_ERROR_UNKNOWN;
+  } seen;
+  CUstream stream = nullptr;
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(CU(cuStreamCreate)(&stream, 0), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuMemAlloc_v2)(&memory, 4), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuMemsetD32Async)(memory, 7, 1, stream), CUDA_SUCCESS);
+  ASSERT_EQ(CU(cuMemcpyDtoHAsync_v2)(&seen.word, memory, 4, stream), CUDA_SUCCESS);
+  const CUstreamCallback callback = [](CUstream on, CUresult status, void* data) {
+    Seen& told = *static_cast<Seen*>(data);
+    told.when_called = told.word;
+    told.stream = on;
+    told.status = status;
+  };
+  EXPECT_EQ(CU(cuStreamAddCallback)(stream, nullptr, &seen, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CU(cuStreamAddCallback)(stream, callback, &seen, 1), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(CU(cuStreamAddCallback)(stream, callback, &seen, 0), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuStreamSynchronize)(stream), CUDA_SUCCESS);
+  EXPECT_EQ(seen.when_called, 7u);
+  EXPECT_EQ(seen.stream, stream);
+  EXPECT_EQ(seen.status, CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuMemFree_v2)(memory), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuStreamDestroy_v2)(stream), CUDA_SUCCESS);
+}
+
 TEST_F(Driver, WaitsForAValueThatTheHostWrites) {
   std::uint32_t* flag = nullptr;
   ASSERT_EQ(CU(cuMemHostAlloc)(reinterpret_cast<void**>(&flag), 64, 0), CUDA_SUCCESS);

@@ -76,6 +76,66 @@ TEST_F(Textures, OfAnArrayCanBeOfAPartOfIt) {
   EXPECT_EQ(make(linear(memory_, 4096), &part), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Textures, AMipmapsLevelsAreHalvesInOneMemory) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.width = 1024;
+  shape.height = 512;
+  shape.format = kFloat;
+  shape.channels = 1;
+  const std::uint64_t before = free_bytes();
+  CUmipmappedArray mipmap = nullptr;
+  EXPECT_EQ(CU(cuMipmappedArrayCreate)(&mipmap, &shape, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(CU(cuMipmappedArrayCreate)(&mipmap, &shape, 3), CUDA_SUCCESS);
+  EXPECT_EQ(before - free_bytes(), 4u << 20);  // 2 MiB, and a quarter and a sixteenth of it
+
+  std::vector<CUarray> levels(3);
+  for (unsigned i = 0; i < 3; ++i) {
+    ASSERT_EQ(CU(cuMipmappedArrayGetLevel)(&levels[i], mipmap, i), CUDA_SUCCESS);
+    CUDA_ARRAY_DESCRIPTOR told{};
+    EXPECT_EQ(CU(cuArrayGetDescriptor_v2)(&told, levels[i]), CUDA_SUCCESS);
+    EXPECT_EQ(told.width, 1024u >> i);
+    EXPECT_EQ(told.height, 512u >> i);
+    // Each level's last element is its own.
+    const float mark = 1.0F + static_cast<float>(i);
+    EXPECT_EQ(CU(cuMemcpyHtoA_v2)(levels[i], (1024u >> i) * 4 - 4, &mark, 4), CUDA_SUCCESS);
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    float mark = 0;
+    EXPECT_EQ(CU(cuMemcpyAtoH_v2)(&mark, levels[i], (1024u >> i) * 4 - 4, 4), CUDA_SUCCESS);
+    EXPECT_EQ(mark, 1.0F + static_cast<float>(i));
+  }
+  CUarray none = nullptr;
+  EXPECT_EQ(CU(cuMipmappedArrayGetLevel)(&none, mipmap, 3), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CU(cuArrayDestroy)(levels[0]), CUDA_ERROR_ARRAY_IS_MAPPED);
+  // Only of one whose memory comes later.
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  EXPECT_EQ(CU(cuMipmappedArrayGetMemoryRequirements)(&needs, mipmap, 0), CUDA_ERROR_INVALID_VALUE);
+
+  EXPECT_EQ(CU(cuMipmappedArrayDestroy)(mipmap), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), before);
+  EXPECT_EQ(CU(cuMipmappedArrayDestroy)(mipmap), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(CU(cuMipmappedArrayGetLevel)(&none, mipmap, 0), CUDA_ERROR_INVALID_HANDLE);
+  CUDA_ARRAY_DESCRIPTOR told{};
+  EXPECT_EQ(CU(cuArrayGetDescriptor_v2)(&told, levels[0]), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Textures, AMipmapWithoutMemorySaysWhatItNeeds) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.width = 1024;
+  shape.height = 512;
+  shape.format = kFloat;
+  shape.channels = 1;
+  shape.flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+  const std::uint64_t before = free_bytes();
+  CUmipmappedArray mipmap = nullptr;
+  ASSERT_EQ(CU(cuMipmappedArrayCreate)(&mipmap, &shape, 2), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), before);
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  EXPECT_EQ(CU(cuMipmappedArrayGetMemoryRequirements)(&needs, mipmap, 0), CUDA_SUCCESS);
+  EXPECT_EQ(needs.bytes, (2u << 20) + (512u << 10));
+  EXPECT_EQ(CU(cuMipmappedArrayDestroy)(mipmap), CUDA_SUCCESS);
+}
+
 TEST_F(Textures, NeedMemoryThatIsThereAndAligned) {
   EXPECT_EQ(make(linear(memory_ + 4, 4096)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(make(linear(memory_, std::size_t{4} << 30)), CUDA_ERROR_INVALID_VALUE);

@@ -25,7 +25,6 @@ enum class AllocationKind : std::uint8_t {
   kPool,
   kVmm,    // a mapping of a handle
   kArray,  // reached through its array only
-  kModule,
   kIpc,    // opened from another process
   kGraph,  // of a graph's allocation node, which keeps the addresses
 };
