@@ -85,52 +85,6 @@ TEST_F(Processes, LeaveNothingBehindWhenKilled) {
   EXPECT_TRUE(eventually_free(before)) << "left: " << before - free_bytes();
 }
 
-// While the other has its memory, when it has freed it, and when it was killed over it.
-TEST_F(Processes, NeverReadWhatAnotherWrote) {
-  constexpr std::uint64_t kBytes = 64 * kMiB;
-  constexpr std::uint64_t kRest = 32 << 10;
-  constexpr std::uint32_t kSecret = 0x5ec4e75a;
-  const std::uint64_t before = free_bytes();
-  const pid_t writer = spawn([&] {
-    CUdeviceptr kept = 0;
-    CUdeviceptr freed = 0;
-    const std::vector<std::uint32_t> secret(kBytes / 4, kSecret);
-    int failed = start_driver();
-    for (CUdeviceptr* to : {&kept, &freed}) {
-      failed |= CU(cuMemAlloc_v2)(to, kBytes);
-      failed |= CU(cuMemcpyHtoD_v2)(*to, secret.data(), kBytes);
-    }
-    failed |= CU(cuMemFree_v2)(freed);
-    board_->step = 1;
-    return failed != 0 ? failed : pause();
-  });
-  ASSERT_TRUE(reached(1));
-  const auto read_all = [&] {
-    return spawn([&] {
-      int failed = start_driver();
-      std::size_t free = 0;
-      std::size_t total = 0;
-      CUdeviceptr all = 0;
-      failed |= CU(cuMemGetInfo_v2)(&free, &total);
-      // Nearly all there is, so that every byte that was freed is in it; looked at in places.
-      failed |= CU(cuMemAlloc_v2)(&all, free - 2 * kMiB);
-      std::vector<std::uint32_t> seen(kRest / 4);
-      int secrets = 0;
-      for (std::uint64_t at = 0; at + kBytes <= free && failed == 0; at += kBytes / 2) {
-        failed |= CU(cuMemcpyDtoH_v2)(seen.data(), all + at, kRest);
-        secrets += seen[0] == kSecret || seen[kRest / 8] == kSecret ? 1 : 0;
-      }
-      return failed != 0 ? 1 : secrets;
-    });
-  };
-  EXPECT_EQ(wait_for(read_all()), 0);
-  kill(writer, SIGKILL);
-  wait_for(writer);
-  EXPECT_TRUE(eventually_free(before));
-  EXPECT_EQ(wait_for(read_all()), 0);
-  EXPECT_TRUE(eventually_free(before));
-}
-
 TEST_F(Processes, CannotTakeMoreTogetherThanThereIs) {
   const std::uint64_t before = free_bytes();
   constexpr int kChildren = 6;
