@@ -81,6 +81,9 @@ if [ -x "$python" ]; then
   check "NVML and the CUDA driver agree on the share's size" \
     "$(sed -n 's/^total by NVML: //p' "$work/client.txt")" \
     "$(sed -n 's/^total by cuMemGetInfo: //p' "$work/client.txt")"
+  printf '\n$ aliquot run --lease large -- gpustat\n'
+  "$aliquot" run -q --lease large -- "$(dirname "$python")/gpustat" --no-header | tee "$work/gpustat.txt"
+  check "gpustat lists one GPU, of the share's size" "/ 16384 MB" "$(grep -o '/ [0-9]* MB' "$work/gpustat.txt")"
 else
   echo "  left out: the Python clients could not be installed (PyPI did not answer)"
 fi
