@@ -44,11 +44,31 @@ void* driver() {
 
 CUmemLocation device() { return {CU_MEM_LOCATION_TYPE_DEVICE, 0}; }
 
+enum Kind {
+  kNone = -1,
+  kLinear,
+  kManaged,
+  kPitch,
+  kAsync,
+  kPhysical,
+  kArray,
+  kArray3D,
+  kMipmapped,
+  kGraph,
+  kPool,
+  kModule,
+  kContext,
+  kKinds
+};
+
 struct Piece {
-  int kind = -1;
+  Kind kind = kNone;
   unsigned long long number = 0;
   void* object = nullptr;
 };
+
+constexpr char kPtx[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
 
 CUresult take_graph(std::size_t bytes, void** instance) {
   CUgraph graph = nullptr;
@@ -66,26 +86,64 @@ CUresult take_graph(std::size_t bytes, void** instance) {
   return result;
 }
 
-CUresult take(Piece& piece, int kind, std::size_t bytes) {
+// Memory in a pool of its own.
+CUresult take_pool(std::size_t bytes, Piece& piece) {
+  CUmemPoolProps wanted{};
+  wanted.type = 1;
+  wanted.location = device();
+  auto* pool = reinterpret_cast<CUmemoryPool*>(&piece.object);
+  CUresult result = CU(cuMemPoolCreate)(pool, &wanted);
+  if (result != CUDA_SUCCESS) return result;
+  result = CU(cuMemAllocFromPoolAsync)(&piece.number, bytes, *pool, nullptr);
+  if (result != CUDA_SUCCESS) CU(cuMemPoolDestroy)(*pool);
+  return result;
+}
+CUresult give_pool(const Piece& piece) {
+  CUresult result = CU(cuMemFreeAsync)(piece.number, nullptr);
+  if (result == CUDA_SUCCESS) result = CU(cuStreamSynchronize)(nullptr);
+  if (result != CUDA_SUCCESS) return result;
+  return CU(cuMemPoolDestroy)(static_cast<CUmemoryPool>(piece.object));
+}
+
+// Beside the primary one, which stays current.
+CUresult take_context(void** context) {
+  const CUresult result = CU(cuCtxCreate_v2)(reinterpret_cast<CUcontext*>(context), 0, 0);
+  CUcontext current = nullptr;
+  return result == CUDA_SUCCESS ? CU(cuCtxPopCurrent_v2)(&current) : result;
+}
+
+CUresult take(Piece& piece, Kind kind, std::size_t bytes) {
   std::size_t pitch = 0;
   CUmemAllocationProp physical{};
   physical.type = 1;
   physical.location = device();
   const CUDA_ARRAY_DESCRIPTOR flat{1024, bytes / 4096, CU_AD_FORMAT_FLOAT, 1};
+  const CUDA_ARRAY3D_DESCRIPTOR deep{1024, bytes / 4096 / 4, 4, CU_AD_FORMAT_FLOAT, 1, 0};
   piece.kind = kind;
   switch (kind) {
-    case 0:
+    case kLinear:
       return CU(cuMemAlloc_v2)(&piece.number, bytes);
-    case 1:
+    case kManaged:
       return CU(cuMemAllocManaged)(&piece.number, bytes, 1);
-    case 2:
+    case kPitch:
       return CU(cuMemAllocPitch_v2)(&piece.number, &pitch, 1000, bytes / 1024, 4);
-    case 3:
+    case kAsync:
       return CU(cuMemAllocAsync)(&piece.number, bytes, nullptr);
-    case 4:
+    case kPhysical:
       return CU(cuMemCreate)(&piece.number, (bytes + 2 * kMiB - 1) & ~(2 * kMiB - 1), &physical, 0);
-    case 5:
+    case kArray:
       return CU(cuArrayCreate_v2)(reinterpret_cast<CUarray*>(&piece.object), &flat);
+    case kArray3D:
+      return CU(cuArray3DCreate_v2)(reinterpret_cast<CUarray*>(&piece.object), &deep);
+    case kMipmapped:
+      return CU(cuMipmappedArrayCreate)(reinterpret_cast<CUmipmappedArray*>(&piece.object), &deep,
+                                        3);
+    case kPool:
+      return take_pool(bytes, piece);
+    case kModule:
+      return CU(cuModuleLoadData)(reinterpret_cast<CUmodule*>(&piece.object), kPtx);
+    case kContext:
+      return take_context(&piece.object);
     default:
       return take_graph(bytes, &piece.object);
   }
@@ -93,13 +151,22 @@ CUresult take(Piece& piece, int kind, std::size_t bytes) {
 
 CUresult give(const Piece& piece) {
   switch (piece.kind) {
-    case 3:
+    case kAsync:
       return CU(cuMemFreeAsync)(piece.number, nullptr);
-    case 4:
+    case kPhysical:
       return CU(cuMemRelease)(piece.number);
-    case 5:
+    case kArray:
+    case kArray3D:
       return CU(cuArrayDestroy)(static_cast<CUarray>(piece.object));
-    case 6:
+    case kMipmapped:
+      return CU(cuMipmappedArrayDestroy)(static_cast<CUmipmappedArray>(piece.object));
+    case kPool:
+      return give_pool(piece);
+    case kModule:
+      return CU(cuModuleUnload)(static_cast<CUmodule>(piece.object));
+    case kContext:
+      return CU(cuCtxDestroy_v2)(static_cast<CUcontext>(piece.object));
+    case kGraph:
       return CU(cuGraphExecDestroy)(static_cast<CUgraphExec>(piece.object));
     default:
       return CU(cuMemFree_v2)(piece.number);
@@ -111,7 +178,7 @@ void error(const char* what, CUresult result) {
   ++shared->errors;
 }
 void give_back(Piece& piece) {
-  if (piece.kind < 0) return;
+  if (piece.kind == kNone) return;
   if (const CUresult result = give(piece); result != CUDA_SUCCESS) error("give", result);
   piece = {};
 }
@@ -120,7 +187,7 @@ void fit(int rounds) {
   for (int i = 0; i < rounds; ++i) {
     Piece linear, physical;
     for (auto [piece, kind, bytes] :
-         {std::tuple(&linear, 0, 4 * kMiB), std::tuple(&physical, 4, 2 * kMiB)})
+         {std::tuple(&linear, kLinear, 4 * kMiB), std::tuple(&physical, kPhysical, 2 * kMiB)})
       if (const CUresult result = take(*piece, kind, bytes); result != CUDA_SUCCESS) {
         *piece = {};
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
@@ -137,7 +204,7 @@ void race(int rounds, std::mt19937& random, std::array<Piece, kHeld>& pieces) {
   for (int i = 0; i < rounds; ++i) {
     Piece& piece = pieces[random() % kHeld];
     give_back(piece);
-    const int kind = static_cast<int>(random() % 7);
+    const auto kind = static_cast<Kind>(random() % kKinds);
     const CUresult result = take(piece, kind, (1 + random() % 24) * kMiB);
     if (result == CUDA_SUCCESS) continue;
     piece = {};
