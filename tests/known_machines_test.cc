@@ -55,6 +55,37 @@ TEST(KnownMachines, OfTheCollectionAreSearchedExactly) {
   EXPECT_EQ(matrices, 25u);
 }
 
+// Of every pair that the preset has too, in the words of the text; CPUs and rates are the preset's.
+TEST(KnownMachines, ThatPresetsWereTakenFromHaveTheirLinks) {
+  const auto data = test::shared_data();
+  if (!data) GTEST_SKIP() << "no shared data here (ALIQUOT_SHARED_DATA)";
+  const auto simulator = simdriver::simulator_directory();
+  ASSERT_TRUE(simulator) << simulator.error().message;
+  constexpr std::pair<const char*, const char*> kTaken[] = {
+      {"a100x8", "a100_sxm4_8x_2nic.txt"},
+      {"dgx1-v100", "dgx1_v100_8x_4nic.txt"},
+      {"h100x8", "hgx_h100_8x_8nic.txt"},
+      {"l40sx4", "l40s_4x_2nic.txt"},
+      {"rtx4090x8", "rtx4090_8x_all_sys.txt"}};
+  for (const auto& [preset, file] : kTaken) {
+    SCOPED_TRACE(preset);
+    const auto text = read_file(*data / "topo" / file);
+    ASSERT_TRUE(text) << text.error().message;
+    const auto printed = inventory::parse_topology(*text, file);
+    ASSERT_TRUE(printed) << printed.error().message;
+    const auto machine = simdriver::make_machine({preset, {}, {}}, *simulator);
+    ASSERT_TRUE(machine) << machine.error().message;
+    const model::NodeTopology made = cli::topology_of(*machine);
+    ASSERT_EQ(made.gpu_count(), printed->gpu_count());
+    ASSERT_EQ(made.nic_count(), printed->nic_count());
+    for (std::size_t gpu = 0; gpu < made.gpu_count(); ++gpu)
+      for (std::size_t other = 0; other < made.device_count(); ++other)
+        EXPECT_EQ(model::link_text(made.link(gpu, other)),
+                  model::link_text(printed->link(gpu, other)))
+            << gpu << " to " << other;
+  }
+}
+
 TEST(KnownMachines, OfThePresetsAreSearchedExactly) {
   const auto simulator = simdriver::simulator_directory();
   ASSERT_TRUE(simulator) << simulator.error().message;

@@ -3,15 +3,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "common/files.h"
+#include "format/json.h"
 #include "simdriver/machine_json.h"
+#include "support/shared_data.h"
 
 namespace aliquot::simdriver {
 namespace {
 
 namespace fs = std::filesystem;
+using format::Json;
 
 MachineSpec machine(const std::string& node, const std::string& name = "lab") {
   auto made = make_machine({.node = node, .name = name, .cuda = ""}, *simulator_directory());
@@ -23,6 +27,40 @@ std::string fault(const MachineRequest& request) {
   const auto made = make_machine(request, *simulator_directory());
   EXPECT_FALSE(made);
   return made ? "" : made.error().message;
+}
+
+// The list under the GPU of that PCI device; nullptr: not published.
+const Json* published_profiles(const Json& published, std::uint32_t device) {
+  for (const Json::Member& gpu : *published.find("gpus")->if_object())
+    for (const Json& id : *gpu.value.find("device_ids")->if_array())
+      if (std::stoul(*id.if_string(), nullptr, 16) == device) return gpu.value.find("profiles");
+  return nullptr;
+}
+
+// What is not published is null.
+void compare_with_published(const MigProfile& ours, const Json& profile) {
+  const std::pair<const char*, unsigned> numbers[] = {{"profile_id", ours.id},
+                                                      {"compute_slices", ours.compute_slices},
+                                                      {"size_slots", ours.memory_slots},
+                                                      {"max_instances", ours.max_instances},
+                                                      {"sm", ours.sms},
+                                                      {"copy_engines", ours.copy_engines},
+                                                      {"nvdec", ours.decoders},
+                                                      {"nvjpg", ours.jpeg_engines},
+                                                      {"ofa", ours.ofa_engines}};
+  for (const auto& [key, value] : numbers) {
+    const Json& told = *profile.find(key);
+    if (told.is_null()) continue;
+    EXPECT_EQ(*told.if_int(), value) << key;
+  }
+  Json starts = Json::array();
+  for (const unsigned start : ours.starts) starts.append(start);
+  EXPECT_EQ(*profile.find("starts"), starts);
+  const Json& gib = *profile.find("memory_gib");
+  if (gib.is_null()) return;
+  const double told =
+      gib.if_double() != nullptr ? *gib.if_double() : static_cast<double>(*gib.if_int());
+  EXPECT_NEAR(static_cast<double>(ours.memory_mib), told * 1024, 1);  // told to two places
 }
 
 TEST(Presets, EveryOneLoadsAndSurvivesBeingWritten) {
@@ -88,6 +126,32 @@ TEST(Presets, PretendsOlderDriversAndRefusesUnknownOnes) {
   EXPECT_EQ(old->driver, (DriverVersion{11080, "520.61.05", "11.520.61.05"}));
   EXPECT_EQ(fault({.node = "t4x1", .name = "", .cuda = "10.0"}),
             "driver 10.0: cannot be simulated; there are 11.8, 12.4, 12.9, 13.0");
+}
+
+// NVIDIA's tables, collected apart from our models: each figure that they publish.
+TEST(Presets, HaveTheMigProfilesThatNvidiaPublishes) {
+  const auto data = test::shared_data();
+  if (!data) GTEST_SKIP() << "no shared data here (ALIQUOT_SHARED_DATA)";
+  const auto text = read_file(*data / "mig_profiles.json");
+  ASSERT_TRUE(text) << text.error().message;
+  const auto published = format::parse_json(*text, "mig_profiles.json");
+  ASSERT_TRUE(published) << published.error().message;
+  std::set<std::string> compared;
+  for (const char* node : {"a100x1", "h100x1", "h200x1", "b200x1"}) {
+    const GpuModel model = machine(node).models[0];
+    const Json* profiles = published_profiles(*published, model.pci_device_id);
+    ASSERT_NE(profiles, nullptr) << node;
+    for (const Json& profile : *profiles->if_array()) {
+      const auto ours =
+          std::ranges::find(model.mig, *profile.find("name")->if_string(), &MigProfile::name);
+      ASSERT_NE(ours, model.mig.end()) << node;
+      SCOPED_TRACE(std::string(node) + " " + ours->name);
+      compare_with_published(*ours, profile);
+      compared.insert(node + ours->name);
+    }
+    EXPECT_EQ(profiles->if_array()->size(), model.mig.size());
+  }
+  EXPECT_EQ(compared.size(), 4 * 7u);
 }
 
 TEST(Presets, SaysWhichPresetsThereAre) {
