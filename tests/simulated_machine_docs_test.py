@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Fails when docs/simulated-machine.md and the sources differ: every parameter of every model has its
-value there, and a source (or "assumed"); every CUDA name without a body has its reason."""
+"""Fails when docs/simulated-machine.md, docs/engine.md and the sources differ: every parameter of every
+model and of the engine has its value there, and a source (or "assumed"); each figure in the code beside
+them is in the file that its row names; every CUDA name without a body has its reason."""
 import fnmatch
 import json
 import pathlib
@@ -24,9 +25,13 @@ def parameters(model):
             yield key, shown(value)
 
 
-rows = [[cell.strip() for cell in line.strip("|").split("|")]
-        for line in (root / "docs/simulated-machine.md").read_text().splitlines()
-        if line.startswith("| ")]
+def table_rows(document):
+    return [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in (root / "docs" / document).read_text().splitlines()
+            if line.startswith("| ")]
+
+
+rows = table_rows("simulated-machine.md")
 head = next(row for row in rows if row[0] == "parameter")
 told = {row[0]: dict(zip(head[1:], row[1:])) for row in rows if len(row) == len(head)}
 bad = [f"{name}: no source" for name, row in told.items() if not row["source"]]
@@ -35,6 +40,40 @@ for file in sorted((root / "src/simdriver/models").glob("*.json")):
         seen = told.get(name, {}).get(file.stem)
         if seen != value:
             bad.append(f"{file.name}: {name} is {value}, the docs say {seen}")
+
+
+def beside_the_models():
+    """Rows that name a file and what stands in it."""
+    found = 0
+    for row in rows:
+        for file, text in re.findall(r"`(\w+/\w+\.(?:cc|h))` `([^`]+)`", row[2] if len(row) == 4 else ""):
+            found += 1
+            if not row[3]:
+                yield f"{row[0]}: no source"
+            if text not in (root / "src/simdriver" / file).read_text():
+                yield f"{row[0]}: {file} has no {text}"
+    if found < 20:
+        yield f"only {found} figures of the code have a row"
+
+
+def engine_figures():
+    """Fields of the engine's parameters, as docs/engine.md would say their defaults."""
+    text = (root / "src/engine/work.h").read_text()
+    units = {"kMillisecond": "ms", "kMicrosecond": "us"}
+    for struct, prefix in (("CopyLaneSpec", "copy "), ("EngineSpec", "")):
+        body = re.search(rf"struct {struct} {{(.*?)\n}};", text, re.DOTALL).group(1)
+        for name, value in re.findall(r"^  [\w:]+ (\w+) = ([^;]+);", body, re.MULTILINE):
+            value = re.sub(r"(\d+) \* (\w+)", lambda m: f"{m[1]} {units[m[2]]}", value)
+            value = value.replace("kSecond / 6", "1/6 s").removesuffix(".0")
+            yield prefix + name, value
+
+
+bad += beside_the_models()
+engine_rows = {row[0]: row for row in table_rows("engine.md") if len(row) == 3}
+for name, value in engine_figures():
+    _, told_value, source = engine_rows.get(name, (name, None, ""))
+    if told_value != value or not source:
+        bad.append(f"engine: {name} is {value}, docs/engine.md says {told_value}, source: {source}")
 
 
 def without_body():
