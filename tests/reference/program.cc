@@ -137,12 +137,13 @@ void Program::run() {
       &Program::step_read,      &Program::step_kernel,       &Program::step_wrong_range,
       &Program::step_stream,    &Program::step_event,        &Program::step_gate,
       &Program::step_graph,     &Program::step_graph_memory, &Program::step_broken_capture,
-      &Program::step_peer,
+      &Program::step_peer,      &Program::step_mipmap,       &Program::step_child,
   };
   begin();
   for (int i = 0; i < plan_.steps; ++i) {
     (this->*any(kSteps))();
     check_books();
+    if (one_in(8)) check_nvml();
   }
   end();
 }

@@ -48,6 +48,10 @@ class Program {
     CUdeviceptr address = 0;
     Id physical = -1;
   };
+  struct HostFunction {
+    std::vector<int>& ran;
+    int number = 0;
+  };
   using Effect = std::function<void()>;
   // A stream that cannot go on, and one that waits for it.
   struct Gate {
@@ -64,6 +68,9 @@ class Program {
   void end();
   void check_books();
   void check_first_gpu();
+  // program_seen.cc
+  void check_nvml();
+  void step_child();
   // program_memory.cc
   void step_linear();
   void step_managed();
@@ -77,6 +84,7 @@ class Program {
   void map();
   void unmap();
   void step_array();
+  void step_mipmap();
   void step_host();
   void step_range();
   void step_context();
@@ -92,9 +100,11 @@ class Program {
   void step_gate();
   void run_behind_gate(const Gate& gate);
   void check_unchanged();
+  void check_host_functions();
   CUresult fill_on(CUstream stream, const std::function<void(Effect)>& effect);
   CUresult copy_on(CUstream stream, const std::function<void(Effect)>& effect);
   CUresult kernel_on(CUstream stream, const std::function<void(Effect)>& effect);
+  CUresult host_function_on(CUstream stream, const std::function<void(Effect)>& effect);
   CUresult any_work_on(CUstream stream, const std::function<void(Effect)>& effect);
   void compare(Id id);
   // program_graphs.cc
@@ -141,12 +151,16 @@ class Program {
   std::map<Id, CUmemGenericAllocationHandle> physical_;
   std::set<Id> exportable_;
   std::map<Id, CUarray> arrays_;
+  std::map<Id, CUmipmappedArray> mipmaps_;
   std::map<Id, CUmemoryPool> pools_;
   std::vector<Mapping> mappings_;
   std::vector<CUdeviceptr> stale_;
   std::vector<Stream> streams_;
   std::vector<Event> events_;
   int records_ = 0;
+  // Host functions by their numbers: in which order they ran, and in which they should have.
+  std::vector<int> ran_, should_run_;
+  std::deque<HostFunction> host_functions_;  // which the driver has the addresses of
   CUfunction fill_kernel_ = nullptr;
   CUfunction add_kernel_ = nullptr;
   CUfunction verify_kernel_ = nullptr;

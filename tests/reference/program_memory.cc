@@ -276,6 +276,49 @@ void Program::step_array() {
   expect_number("the array's height", shape.height, told.height);
 }
 
+// Each level half of the one before, down to one element: one memory for all of them.
+void Program::step_mipmap() {
+  if (!mipmaps_.empty() && one_in(2)) {
+    const auto [id, handle] = *mipmaps_.begin();
+    expect("cuMipmappedArrayDestroy", CUDA_SUCCESS, CU(cuMipmappedArrayDestroy)(handle));
+    expect("cuMipmappedArrayDestroy(again)", CUDA_ERROR_INVALID_HANDLE,
+           CU(cuMipmappedArrayDestroy)(handle));
+    model_.release(id);
+    mipmaps_.erase(id);
+    return;
+  }
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.width = up_to(2048);
+  shape.height = 1 + up_to(2047);
+  shape.format = CU_AD_FORMAT_FLOAT;
+  shape.channels = 1;
+  const auto asked = static_cast<unsigned>(up_to(14));
+  unsigned levels = 0;
+  Bytes bytes = 0;
+  const auto half = [](Bytes size, unsigned level) { return std::max<Bytes>(size >> level, 1); };
+  for (; levels < asked && std::max(shape.width, shape.height) >> levels != 0; ++levels) {
+    bytes += half(shape.width, levels) * half(shape.height, levels) * 4;
+  }
+  const bool valid = shape.width > 0 && asked > 0;
+  CUmipmappedArray handle = nullptr;
+  Id id = -1;
+  expect(call("cuMipmappedArrayCreate", shape.width, shape.height),
+         valid ? model_.array(current(), bytes, id) : CUDA_ERROR_INVALID_VALUE,
+         CU(cuMipmappedArrayCreate)(&handle, &shape, asked));
+  if (id < 0) return;
+  mipmaps_[id] = handle;
+  CUarray level = nullptr;
+  CUDA_ARRAY_DESCRIPTOR told{};
+  expect("cuMipmappedArrayGetLevel(one too many)", CUDA_ERROR_INVALID_VALUE,
+         CU(cuMipmappedArrayGetLevel)(&level, handle, levels));
+  expect("cuMipmappedArrayGetLevel", CUDA_SUCCESS,
+         CU(cuMipmappedArrayGetLevel)(&level, handle, levels - 1));
+  expect("cuArrayGetDescriptor", CUDA_SUCCESS, CU(cuArrayGetDescriptor_v2)(&told, level));
+  expect_number("the last level's width", half(shape.width, levels - 1), told.width);
+  expect_number("the last level's height", half(shape.height, levels - 1), told.height);
+  expect("cuArrayDestroy(level)", CUDA_ERROR_ARRAY_IS_MAPPED, CU(cuArrayDestroy)(level));
+}
+
 void Program::step_host() {
   const std::vector<Id> all = mine({Kind::kHost});
   if (!all.empty() && one_in(2)) {
@@ -326,10 +369,12 @@ void Program::step_context() {
     if (current_ == contexts_.size()) current_ = 0;
     expect("cuCtxDestroy", CUDA_SUCCESS, CU(cuCtxDestroy_v2)(gone.handle));
     model_.close_context(gone.id);
-    std::erase_if(arrays_, [&](const auto& it) {
-      const std::vector<Id> left = model_.all_of({Kind::kArray});
+    const std::vector<Id> left = model_.all_of({Kind::kArray});
+    const auto is_gone = [&](const auto& it) {
       return std::ranges::find(left, it.first) == left.end();
-    });
+    };
+    std::erase_if(arrays_, is_gone);
+    std::erase_if(mipmaps_, is_gone);
   } else if (contexts_.size() < primaries + 2 && one_in(2)) {
     OpenContext made;
     made.primary = false;

@@ -120,8 +120,23 @@ CUresult Program::kernel_on(CUstream stream, const std::function<void(Effect)>& 
   return CUDA_SUCCESS;
 }
 
+CUresult Program::host_function_on(CUstream stream, const std::function<void(Effect)>& effect) {
+  const auto run = [](void* data) {
+    const HostFunction& function = *static_cast<HostFunction*>(data);
+    function.ran.push_back(function.number);
+  };
+  const int number = static_cast<int>(host_functions_.size());
+  host_functions_.push_back({ran_, number});
+  expect("cuLaunchHostFunc", CUDA_SUCCESS,
+         CU(cuLaunchHostFunc)(stream, run, &host_functions_.back()));
+  effect([this, number] { should_run_.push_back(number); });
+  return CUDA_SUCCESS;
+}
+
 CUresult Program::any_work_on(CUstream stream, const std::function<void(Effect)>& effect) {
-  switch (up_to(2)) {
+  switch (up_to(3)) {
+    case 3:
+      return host_function_on(stream, effect);
     case 0:
       return fill_on(stream, effect);
     case 1:
@@ -129,6 +144,11 @@ CUresult Program::any_work_on(CUstream stream, const std::function<void(Effect)>
     default:
       return kernel_on(stream, effect);
   }
+}
+
+// Once all streams that were given some have been waited for.
+void Program::check_host_functions() {
+  if (ran_ != should_run_) differ("host functions ran in another order, or not once");
 }
 
 void Program::compare(Id id) {
@@ -240,6 +260,7 @@ void Program::step_event() {
            CU(cuStreamWaitEvent)(any(streams_).handle, event.handle, 0));
     expect("cuEventSynchronize", CUDA_SUCCESS, CU(cuEventSynchronize)(event.handle));
     expect("cuEventQuery", CUDA_SUCCESS, CU(cuEventQuery)(event.handle));
+    check_host_functions();
     event.recorded = ++records_;
   }
   Event& other = any(events_);
@@ -318,6 +339,7 @@ void Program::run_behind_gate(const Gate& gate) {
   for (const Effect& effect : later) effect();
   expect("cuStreamSynchronize(behind)", CUDA_SUCCESS, CU(cuStreamSynchronize)(gate.behind));
   expect("cuStreamQuery(was gated)", CUDA_SUCCESS, CU(cuStreamQuery)(gate.gated));
+  check_host_functions();
   expect("cuEventElapsedTime", CUDA_SUCCESS,
          CU(cuEventElapsedTime_v2)(&ms, gate.started, gate.ended));
   const auto exact = static_cast<float>(static_cast<double>(spin_ns) / 1e6);
