@@ -15,6 +15,8 @@ namespace {
 // cuMemAlloc: multiples of 512 bytes; below 1 MiB several share a 2 MiB block (facts: cuda.md 5).
 constexpr std::uint64_t kAlignment = 512;
 constexpr std::uint64_t kSmallBytes = 1u << 20;
+// Rows start at multiples of this (what cuMemAllocPitch gives on real GPUs).
+constexpr std::uint64_t kPitchAlignment = 512;
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -26,15 +28,33 @@ void discharge(const DeviceView& device, MemoryKind kind, std::uint64_t bytes) {
   if (bytes != 0) library().ask(Op::kMemoryGive, MemoryRequest{device.server, kind, bytes});
 }
 
+// Charges granules that have addresses, or gives those back.
+CUresult charge_granules(const DeviceView& device, MemoryKind kind, std::uint64_t bytes,
+                         std::uint64_t base) {
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = charge(device, kind, bytes);
+  if (result != CUDA_SUCCESS) library().memory().unreserve(base, bytes);
+  return result;
+}
+
 // Charged granules with addresses. 0 bytes left over when it fails.
 CUresult take_granules(const DeviceView& device, MemoryKind kind, std::uint64_t bytes,
                        std::uint64_t& base) {
+  base = library().memory().reserve(bytes, kGranuleBytes);
+  return charge_granules(device, kind, bytes, base);
+}
+
+// Of granules that were taken, in the arena.
+void add_granules(Allocation allocation, std::uint64_t base, std::uint64_t bytes,
+                  std::uint64_t charged) {
   Memory& memory = library().memory();
-  base = memory.reserve(bytes, kGranuleBytes);
-  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = charge(device, kind, bytes);
-  if (result != CUDA_SUCCESS) memory.unreserve(base, bytes);
-  return result;
+  allocation.base = base;
+  allocation.bytes = bytes;
+  allocation.charged_bytes = charged;
+  allocation.file = memory.arena();
+  allocation.file_offset = memory.arena_offset(base);
+  allocation.id = library().next_id();
+  memory.add(std::move(allocation));
 }
 
 CUresult take_from_small_block(Context& context, std::uint64_t bytes, std::uint64_t& address) {
@@ -103,16 +123,30 @@ CUresult allocate_granules(MemoryKind kind, std::uint64_t bytes, Allocation allo
   if (bytes > kArenaBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t charged = round_up(bytes, kGranuleBytes);
   const CUresult result = take_granules(*allocation.device, kind, charged, address);
-  if (result != CUDA_SUCCESS) return result;
-  Memory& memory = library().memory();
-  allocation.base = address;
-  allocation.bytes = bytes;
-  allocation.charged_bytes = charged;
-  allocation.file = memory.arena();
-  allocation.file_offset = memory.arena_offset(address);
-  allocation.id = library().next_id();
-  memory.add(std::move(allocation));
+  if (result == CUDA_SUCCESS) add_granules(std::move(allocation), address, bytes, charged);
+  return result;
+}
+
+CUresult pitch_of(std::uint64_t width_in_bytes, std::uint64_t height, unsigned element_bytes,
+                  std::uint64_t& pitch) {
+  const bool sized = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+  if (width_in_bytes == 0 || height == 0 || !sized) return CUDA_ERROR_INVALID_VALUE;
+  if (width_in_bytes > kArenaBytes || height > kArenaBytes / width_in_bytes) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  pitch = round_up(width_in_bytes, kPitchAlignment);
   return CUDA_SUCCESS;
+}
+
+CUresult allocate_low(Context& context, std::uint64_t bytes, std::uint64_t& address) {
+  Allocation allocation;
+  allocation.context = &context;
+  allocation.device = context.device;
+  const std::uint64_t charged = round_up(bytes, kGranuleBytes);
+  address = library().memory().reserve_low(charged, kGranuleBytes);
+  const CUresult result = charge_granules(*context.device, MemoryKind::kLinear, charged, address);
+  if (result == CUDA_SUCCESS) add_granules(std::move(allocation), address, bytes, charged);
+  return result;
 }
 
 CUresult allocate_linear(Context& context, std::uint64_t bytes, std::uint64_t& address) {

@@ -8,6 +8,11 @@ namespace aliquot::simdriver {
 
 // `bytes` > 0. Small requests share 2 MiB blocks; each starts at a multiple of 512.
 CUresult allocate_linear(Context& context, std::uint64_t bytes, std::uint64_t& address);
+// At an address of 32 bits: whole granules.
+CUresult allocate_low(Context& context, std::uint64_t bytes, std::uint64_t& address);
+// Bytes from row to row of pitched memory.
+CUresult pitch_of(std::uint64_t width_in_bytes, std::uint64_t height, unsigned element_bytes,
+                  std::uint64_t& pitch);
 // Whole granules of their own, of any kind; `allocation` names kind, context, device, pool.
 CUresult allocate_granules(MemoryKind kind, std::uint64_t bytes, Allocation allocation,
                            std::uint64_t& address);

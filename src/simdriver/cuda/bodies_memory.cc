@@ -13,9 +13,6 @@ using namespace aliquot::simdriver;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// Rows start at multiples of this (what cuMemAllocPitch gives on real GPUs).
-constexpr size_t kPitchAlignment = 512;
-
 CUresult allocate(CUdeviceptr* address, size_t bytes) {
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock = hold();
@@ -26,11 +23,6 @@ CUresult allocate(CUdeviceptr* address, size_t bytes) {
   const CUresult result = allocate_linear(*context, bytes, at);
   if (result == CUDA_SUCCESS) *address = at;
   return result;
-}
-
-// Addresses of the oldest interface have 32 bits; ours never fit into them.
-CUresult narrow(CUresult result) {
-  return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
 // What a pointer attribute is about.
@@ -158,22 +150,12 @@ CUresult sim_cuMemGetInfo(unsigned int* free, unsigned int* total) {
 
 CUresult sim_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) { return allocate(address, bytes); }
 
-CUresult sim_cuMemAlloc(CUdeviceptr_v1*, unsigned int) { return narrow(CUDA_SUCCESS); }
-CUresult sim_cuMemFree(CUdeviceptr_v1 address) {
-  return address == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult sim_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_in_bytes,
                                 size_t height, unsigned int element_size_bytes) {
-  const bool sized = element_size_bytes == 4 || element_size_bytes == 8 || element_size_bytes == 16;
-  if (pitch == nullptr || width_in_bytes == 0 || height == 0 || !sized) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (width_in_bytes > (size_t{1} << 44) || height > (size_t{1} << 44) / width_in_bytes) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  const size_t row = (width_in_bytes + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
-  const CUresult result = allocate(address, row * height);
+  if (pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t row = 0;
+  CUresult result = pitch_of(width_in_bytes, height, element_size_bytes, row);
+  if (result == CUDA_SUCCESS) result = allocate(address, row * height);
   if (result == CUDA_SUCCESS) *pitch = row;
   return result;
 }

@@ -11,40 +11,63 @@ namespace {
 // Where the process has few addresses left (a limit on them, a sanitizer's shadow) the window is
 // smaller: half as often as need be, down to this.
 constexpr std::uint64_t kSmallestWindowBytes = 64ull << 30;
+// The same of the low one; a program that was not made to be moved lies there too.
+constexpr std::uint64_t kLowWindowBytes = 1ull << 30;
+constexpr std::uint64_t kSmallestLowWindowBytes = 64ull << 20;
+
+// Room for a window that starts at a granule; 0: none.
+std::uint64_t map_window(std::uint64_t bytes, int flags) {
+  void* at = mmap(nullptr, bytes + kGranuleBytes, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+  if (at == MAP_FAILED) return 0;
+  madvise(at, bytes + kGranuleBytes, MADV_DONTDUMP);
+  return (reinterpret_cast<std::uintptr_t>(at) + kGranuleBytes - 1) & ~(kGranuleBytes - 1);
+}
 
 }  // namespace
 
 Memory::Memory(std::uint64_t base, std::uint64_t window_bytes, UniqueFd arena, Commit commit)
-    : base_(base),
-      window_bytes_(window_bytes),
+    : window_{base, window_bytes, 0, FreeRanges(base, window_bytes)},
       commit_(std::move(commit)),
       arena_(
-          std::make_shared<MemoryFile>(std::move(arena), MemoryFile::Sharing::kPrivate, commit_)),
-      free_(base, window_bytes) {}
+          std::make_shared<MemoryFile>(std::move(arena), MemoryFile::Sharing::kPrivate, commit_)) {}
 
 std::unique_ptr<Memory> Memory::make(UniqueFd arena, Commit commit) {
   for (std::uint64_t window = kArenaBytes; window >= kSmallestWindowBytes; window /= 2) {
-    // 2 MiB more than needed, so that the window can start at a granule.
-    void* at = mmap(nullptr, window + kGranuleBytes, PROT_NONE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) continue;
-    madvise(at, window + kGranuleBytes, MADV_DONTDUMP);
-    const auto start = reinterpret_cast<std::uintptr_t>(at);
-    const std::uint64_t base = (start + kGranuleBytes - 1) & ~(kGranuleBytes - 1);
+    const std::uint64_t base = map_window(window, 0);
+    if (base == 0) continue;
     return std::unique_ptr<Memory>(new Memory(base, window, std::move(arena), std::move(commit)));
   }
   return nullptr;
 }
 
+// Its part of the arena is that of addresses in the large window, which nobody gets any more.
+void Memory::open_low_window() {
+  for (std::uint64_t bytes = kLowWindowBytes; bytes >= kSmallestLowWindowBytes; bytes /= 2) {
+    const std::uint64_t base = map_window(bytes, MAP_32BIT);
+    if (base == 0) continue;
+    const std::uint64_t instead = reserve(bytes, kGranuleBytes);
+    if (instead != 0) low_ = {base, bytes, arena_offset(instead), FreeRanges(base, bytes)};
+    return;
+  }
+}
+
 Memory::~Memory() = default;
 
 std::uint64_t Memory::reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t at) {
-  if (bytes > window_bytes_) return 0;
-  if (at != 0 && is_device_address(at) && free_.take_at(at, bytes)) return at;
-  return free_.take(bytes, align).value_or(0);
+  if (bytes > window_.bytes) return 0;
+  if (at != 0 && is_device_address(at) && window_of(at).free.take_at(at, bytes)) return at;
+  return window_.free.take(bytes, align).value_or(0);
 }
 
-void Memory::unreserve(std::uint64_t base, std::uint64_t bytes) { free_.give(base, bytes); }
+std::uint64_t Memory::reserve_low(std::uint64_t bytes, std::uint64_t align) {
+  if (low_.bytes == 0) open_low_window();
+  return bytes > low_.bytes ? 0 : low_.free.take(bytes, align).value_or(0);
+}
+
+void Memory::unreserve(std::uint64_t base, std::uint64_t bytes) {
+  window_of(base).free.give(base, bytes);
+}
 
 Allocation& Memory::add(Allocation allocation) {
   const std::uint64_t base = allocation.base;

@@ -65,9 +65,13 @@ class Memory {
   static std::unique_ptr<Memory> make(UniqueFd arena, Commit commit);
   ~Memory();
 
-  bool is_device_address(std::uint64_t address) const { return address - base_ < window_bytes_; }
+  bool is_device_address(std::uint64_t address) const {
+    return address - window_.base < window_.bytes || address - low_.base < low_.bytes;
+  }
   // Addresses without contents. `at` 0: anywhere. 0: none left, or that place is taken.
   std::uint64_t reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t at = 0);
+  // Addresses of 32 bits. 0: none left.
+  std::uint64_t reserve_low(std::uint64_t bytes, std::uint64_t align);
   void unreserve(std::uint64_t base, std::uint64_t bytes);
 
   Allocation& add(Allocation allocation);
@@ -77,7 +81,10 @@ class Memory {
   std::map<std::uint64_t, Allocation>& all() { return allocations_; }
 
   const std::shared_ptr<MemoryFile>& arena() const { return arena_; }
-  std::uint64_t arena_offset(std::uint64_t address) const { return address - base_; }
+  std::uint64_t arena_offset(std::uint64_t address) const {
+    const Window& window = window_of(address);
+    return window.arena_offset + (address - window.base);
+  }
 
   // Ranges that graphs will have memory for when they run: base and bytes.
   std::map<std::uint64_t, std::uint64_t>& promised() { return promised_; }
@@ -96,16 +103,31 @@ class Memory {
   Commit& commit() { return commit_; }
 
  private:
+  // Addresses that nothing else of the process is at, and where in the arena their contents lie.
+  struct Window {
+    std::uint64_t base = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t arena_offset = 0;
+    FreeRanges free = FreeRanges(0, 0);
+  };
+
   Memory(std::uint64_t base, std::uint64_t window_bytes, UniqueFd arena, Commit commit);
+
+  const Window& window_of(std::uint64_t address) const {
+    return address - low_.base < low_.bytes ? low_ : window_;
+  }
+  Window& window_of(std::uint64_t address) {
+    return address - low_.base < low_.bytes ? low_ : window_;
+  }
+  void open_low_window();
 
   template <typename Visit>
   CUresult walk(std::uint64_t address, std::uint64_t bytes, Visit visit);
 
-  std::uint64_t base_;
-  std::uint64_t window_bytes_;
+  Window window_;
+  Window low_;  // below 2 GiB; opened when a program first asks
   Commit commit_;
   std::shared_ptr<MemoryFile> arena_;
-  FreeRanges free_;
   std::map<std::uint64_t, Allocation> allocations_;
   std::map<std::uintptr_t, HostRange> host_ranges_;
   std::map<std::uint64_t, std::uint64_t> promised_;
