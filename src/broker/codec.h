@@ -20,7 +20,7 @@
 namespace aliquot::broker {
 
 inline constexpr std::uint32_t kAdminMagic = 0x31414c41;  // "ALA1" in memory order
-inline constexpr std::uint32_t kAdminVersion = 2;
+inline constexpr std::uint32_t kAdminVersion = 3;
 inline constexpr std::size_t kLargestMessage = 128u << 10;
 
 // 5 and 9 are retired: they set memory and compute apart.

@@ -33,8 +33,8 @@ template <typename Archive>
 void fields(Archive& a, ComputeRow& v) {
   a(v.policy), a(v.weight), a(v.share_class), a(v.priority), a(v.capped), a(v.share), a(v.busy);
   a(v.state), a(v.banned_for_ns), a(v.charged_ns), a(v.forgiven_ns), a(v.windows);
-  a(v.unused_grants), a(v.false_reports), a(v.gate_refusals), a(v.bypasses);
-  a(v.bypass_ns), a(v.offender);
+  a(v.unused_grants), a(v.undrained_turns), a(v.false_reports), a(v.longest_kernel_ns);
+  a(v.gate_refusals), a(v.bypasses), a(v.bypass_ns), a(v.offender);
 }
 template <typename Archive>
 void fields(Archive& a, UsageRow& v) {

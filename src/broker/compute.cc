@@ -175,6 +175,8 @@ void Compute::add_compute(const Lease& lease, LeaseRow& row) const {
       shown.forgiven_ns = static_cast<std::uint64_t>(look.account.forgiven_ns);
       shown.windows = look.account.windows;
       shown.unused_grants = look.account.unused_grants;
+      shown.undrained_turns = look.account.undrained_turns;
+      shown.longest_kernel_ns = static_cast<std::uint64_t>(look.longest_kernel);
       shown.false_reports = look.account.false_reports;
       shown.bypasses = look.bypasses;
       shown.bypass_ns = static_cast<std::uint64_t>(look.bypass_ns);

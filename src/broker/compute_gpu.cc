@@ -198,6 +198,7 @@ ComputeGpu::Look ComputeGpu::look(Nanoseconds now, std::size_t tenant) const {
           .account = arbiter_.account(tenant),
           .share = arbiter_.share(tenant),
           .lag = arbiter_.lag(tenant),
+          .longest_kernel = arbiter_.longest_kernel(tenant),
           .banned_until = arbiter_.banned_until(tenant),
           .bypasses = tenants_[tenant].bypasses,
           .bypass_ns = tenants_[tenant].bypass_ns,

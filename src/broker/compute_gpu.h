@@ -63,6 +63,7 @@ class ComputeGpu {
     gate::Account account;
     gate::Share share;
     Nanoseconds lag = 0;
+    Nanoseconds longest_kernel = 0;
     Nanoseconds banned_until = 0;
     std::uint64_t bypasses = 0;
     Nanoseconds bypass_ns = 0;

@@ -83,6 +83,8 @@ TEST(ComputeGpu, AnOnlineTenantPausesTheOthers) {
   since = machine.measure();
   machine.run(kSecond);
   EXPECT_GT(machine.percent(offline, since), 99);
+  // What the next online burst may have to wait for.
+  EXPECT_EQ(machine.gpu->look(machine.now, offline.tenant).longest_kernel, offline.kernel);
 }
 
 TEST(ComputeGpu, FromNativeToAGateNoWindowStaysOpen) {

@@ -75,8 +75,10 @@ struct ComputeRow {
   std::uint64_t forgiven_ns = 0;
   std::uint64_t windows = 0;
   std::uint64_t unused_grants = 0;
+  std::uint64_t undrained_turns = 0;
   std::uint64_t false_reports = 0;
-  std::uint64_t gate_refusals = 0;  // work refused because no broker answered
+  std::uint64_t longest_kernel_ns = 0;  // lately
+  std::uint64_t gate_refusals = 0;      // work refused because no broker answered
   // Work that passed the gate by, as the driver's figures show it.
   std::uint64_t bypasses = 0;  // samples in which it was found
   std::uint64_t bypass_ns = 0;

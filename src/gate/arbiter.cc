@@ -110,6 +110,8 @@ void Arbiter::read_reports(Nanoseconds now, std::span<const TenantReport> report
     Tenant& tenant = tenants_[i];
     tenant.report = bounded(reports[i], now, options_);
     tenant.last_activity = tenant.report.last_activity(now);
+    tenant.overdue = now > tenant.report.since + tenant.report.outstanding_ns +
+                               options_.most_kernel + options_.drain_patience;
   }
 }
 

@@ -77,6 +77,7 @@ struct Account {
   std::uint64_t windows = 0;
   std::uint64_t fillers = 0;
   std::uint64_t unused_grants = 0;
+  std::uint64_t undrained_turns = 0;
   std::uint64_t false_reports = 0;  // windows in which it reported less than passed
 };
 
@@ -115,8 +116,10 @@ class Arbiter {
   const Account& account(std::size_t tenant) const { return tenants_[tenant].account; }
   // Positive: device time it is owed; negative: it had more than its share.
   Nanoseconds lag(std::size_t tenant) const;
-  // Longest kernel of offline tenants lately: bounds what an online tenant waits for.
-  Nanoseconds longest_offline_kernel() const;
+  // Lately, as it tells. Of an offline tenant: it bounds what an online one waits for.
+  Nanoseconds longest_kernel(std::size_t tenant) const {
+    return tenants_[tenant].report.longest_ns;
+  }
 
  private:
   static constexpr int kNobody = -1;
@@ -141,7 +144,10 @@ class Arbiter {
     Nanoseconds granted_at = 0;
     Nanoseconds closed_at = 0;
     Nanoseconds banned_until = 0;
-    std::uint32_t unused = 0;  // grants in a row without a launch
+    bool overdue = false;         // what it says is in flight should have ended long ago
+    std::uint32_t unused = 0;     // grants in a row without a launch
+    std::uint32_t undrained = 0;  // turns in a row after which its report did not come to its end
+    double owed = 0;              // of debt, that is not forgiven: device ns of such turns
     Account account;
   };
   // The holder's reports against the clock.
@@ -157,6 +163,7 @@ class Arbiter {
   void read_use(Nanoseconds now, double wall);
   void check_holder(double wall);
   void forgive();
+  double most_debt(const Tenant& tenant) const;
   void fill_credit(double wall);
   void allow(Nanoseconds now, Nanoseconds before);
   double virtual_time() const;
@@ -170,6 +177,7 @@ class Arbiter {
   bool banned(const Tenant& tenant, Nanoseconds now) const { return now < tenant.banned_until; }
   bool has_work(const Tenant& tenant) const;
   bool took_over(const Tenant& tenant) const;
+  bool believed(const Tenant& tenant) const { return tenant.undrained == 0 && !tenant.overdue; }
   void read_reports(Nanoseconds now, std::span<const TenantReport> reports);
   void open(Nanoseconds now, std::size_t tenant, Nanoseconds end, Kernels kernels);
   void close(Nanoseconds now, std::size_t tenant);
@@ -181,6 +189,7 @@ class Arbiter {
   void cut_window(Nanoseconds now, const Tenant& newcomer);
   bool held_by_online(Nanoseconds now);
   bool grabs(const Tenant& tenant) const;
+  Nanoseconds longest_offline_kernel() const;
   Nanoseconds release_time() const;
   void open_all(Nanoseconds now);
 
@@ -190,6 +199,7 @@ class Arbiter {
   bool dropped_silent(Nanoseconds now);
   bool chose(Nanoseconds now);
   Nanoseconds drain_left(Nanoseconds now, const Tenant& holder);
+  void note_end_of_turn(Nanoseconds now, Tenant& holder, bool drained);
   bool passed_on(Nanoseconds now);
   bool hand_over(Nanoseconds now, Nanoseconds rest);
   void drop_unused(Nanoseconds now, std::size_t tenant);

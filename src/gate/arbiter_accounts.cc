@@ -124,21 +124,26 @@ void Arbiter::fill_credit(double wall) {
 }
 
 // Nobody pays for ever for one long kernel: debt above a second's worth of the share is let go,
-// and counted. Offenders pay all.
+// and counted. Offenders pay all, and so does everybody for a turn that did not come to its end.
 void Arbiter::forgive() {
-  const double most = static_cast<double>(options_.most_debt) / 100.0;  // per percent of share
   const double v = virtual_time();
   for (Tenant& tenant : tenants_) {
     if (!tenant.present || tenant.offender) continue;
-    const double over = tenant.active ? tenant.ve - v - most : 0.0;
-    if (over > 0) {
-      tenant.ve -= over;
-      tenant.account.forgiven_ns += std::llround(over * tenant.share.percent);
+    if (tenant.active) {
+      const double debt = tenant.share.percent * (tenant.ve - v);
+      tenant.owed = std::clamp(debt, 0.0, tenant.owed);
+      const double over = debt - most_debt(tenant);
+      if (over > 0) {
+        tenant.ve -= over / tenant.share.percent;
+        tenant.account.forgiven_ns += std::llround(over);
+      }
     }
-    if (tenant.share.capped) {
-      tenant.cap_credit = std::max(tenant.cap_credit, -most * tenant.share.percent);
-    }
+    if (tenant.share.capped) tenant.cap_credit = std::max(tenant.cap_credit, -most_debt(tenant));
   }
+}
+
+double Arbiter::most_debt(const Tenant& tenant) const {
+  return static_cast<double>(options_.most_debt) * tenant.share.percent / 100.0 + tenant.owed;
 }
 
 double Arbiter::virtual_time() const {
@@ -176,11 +181,17 @@ void Arbiter::set_active(Nanoseconds now, std::size_t index, bool active) {
     tenant.lag = std::min(tenant.lag, static_cast<double>(options_.most_credit));
   }
   if (!tenant.offender) {
-    const double most = static_cast<double>(options_.most_debt) * tenant.share.percent / 100.0;
+    const double most = most_debt(tenant);
     if (tenant.lag < -most) tenant.account.forgiven_ns += std::llround(-most - tenant.lag);
     tenant.lag = std::max(tenant.lag, -most);
   }
-  tenant.ve = v - tenant.lag / tenant.share.percent;
+  // Coming back moves V towards the tenant's own virtual time: so much further off it must be for
+  // its lag to be what it was.
+  double others = 0;
+  for (const Tenant& other : tenants_)
+    if (other.present && other.active) others += other.share.percent;
+  const double drawn = others > 0 ? 1 + tenant.share.percent / others : 1;
+  tenant.ve = v - drawn * tenant.lag / tenant.share.percent;
   tenant.active = true;
 }
 

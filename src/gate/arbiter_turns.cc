@@ -23,11 +23,12 @@ void Arbiter::take_turns(Nanoseconds now) {
 }
 
 bool Arbiter::has_work(const Tenant& tenant) const {
-  return tenant.report.waiting > 0 || tenant.report.in_flight > 0;
+  return tenant.report.waiting > 0 || (tenant.report.in_flight > 0 && believed(tenant));
 }
 
 bool Arbiter::took_over(const Tenant& tenant) const {
-  return tenant.report.last_launch >= tenant.window.opened_at || tenant.report.in_flight > 0;
+  return tenant.report.last_launch >= tenant.window.opened_at ||
+         (tenant.report.in_flight > 0 && believed(tenant));
 }
 
 bool Arbiter::wants(Nanoseconds now, std::size_t index) const {
@@ -35,7 +36,7 @@ bool Arbiter::wants(Nanoseconds now, std::size_t index) const {
   if (!tenant.present || banned(tenant, now)) return false;
   if (tenant.report.waiting > 0) return true;
   if (static_cast<int>(index) != holder_ && !tenant.window.open) return false;
-  return tenant.report.in_flight > 0 || now - tenant.last_activity < options_.silence;
+  return has_work(tenant) || now - tenant.last_activity < options_.silence;
 }
 
 bool Arbiter::others_want(Nanoseconds now) const {
@@ -153,8 +154,8 @@ void Arbiter::drop_unused(Nanoseconds now, std::size_t index) {
 // True: the holder has nothing to do and others wait, so its turn is over.
 bool Arbiter::dropped_silent(Nanoseconds now) {
   Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
-  const bool busy_inside = holder.report.inside > 0;
-  if (holder.report.in_flight > 0) return false;
+  const bool busy_inside = holder.report.inside > 0 && believed(holder);
+  if (holder.report.in_flight > 0 && believed(holder)) return false;
   if (alone(now)) {
     if (holder.window.open) wake_by(now + options_.unused_grant);
     return false;
@@ -202,17 +203,37 @@ bool Arbiter::chose(Nanoseconds now) {
 }
 
 // How long a drain may still take. Once its window is over a holder's work only gets less, so what
-// it told then is the bound, with the patience that many tenants' long kernels ahead of it take: a
-// report that never comes to its end does not keep the turn.
+// it told then is the bound, and one kernel that nobody could foretell; what others still have in
+// flight may take as much from it. A report that never comes to its end does not keep the turn, and
+// the next time is believed half as much.
 Nanoseconds Arbiter::drain_left(Nanoseconds now, const Tenant& holder) {
   if (now < holder.window.end) return kNever;
   const std::pair window{holder_, holder.window.number};
   if (drained_window_ != window) {
     drained_window_ = window;
-    drained_by_ =
-        now + holder.report.work_left(now) + options_.most_head + 2 * holder.report.longest_ns;
+    Nanoseconds work = options_.most_kernel;
+    for (const Tenant& tenant : tenants_) {
+      if (!tenant.present || tenant.report.in_flight == 0) continue;
+      work += std::min(tenant.report.work_left(now), options_.most_kernel);
+      if (&tenant != &holder && tenant.undrained == 0)
+        work += tenant.overdue ? options_.most_kernel : tenant.report.longest_ns;
+    }
+    drained_by_ = now + options_.drain_patience + (work >> holder.undrained);
   }
   return std::max<Nanoseconds>(0, drained_by_ - now);
+}
+
+// Whether the report came to its end: if not, the turn kept the device from others whatever it was
+// used for, and is paid for whole.
+void Arbiter::note_end_of_turn(Nanoseconds now, Tenant& holder, bool drained) {
+  if (drained) {
+    holder.undrained = 0;
+    return;
+  }
+  holder.undrained = std::min(holder.undrained + 1, 16u);
+  ++holder.account.undrained_turns;
+  holder.owed = static_cast<double>(now - window_start_);
+  holder.ve = std::max(holder.ve, virtual_time() + holder.owed / holder.share.percent);
 }
 
 // Deals with the holder's turn. True: the turn was given up and somebody else may be chosen.
@@ -232,7 +253,8 @@ bool Arbiter::passed_on(Nanoseconds now) {
     note_change(index);
   }
   const bool blocked = holder.report.waiting > 0 || !window.open;
-  const Nanoseconds left = std::min(holder.report.work_left(now), drain_left(now, holder));
+  const Nanoseconds told = holder.report.work_left(now);
+  const Nanoseconds left = std::min(told, drain_left(now, holder));
   const bool uncertain =
       holder.report.in_flight > 0 && holder.report.tail_deviation_ns > options_.uncertain &&
       now - holder.closed_at < options_.drain_patience + 2 * holder.report.longest_ns;
@@ -250,6 +272,7 @@ bool Arbiter::passed_on(Nanoseconds now) {
     wake_by(std::min(rest - lead, std::max(now + options_.look_again, sooner - lead)));
     return false;
   }
+  note_end_of_turn(now, holder, left == told);
   return hand_over(now, rest);
 }
 

@@ -35,8 +35,8 @@ struct CellResult {
 // The largest |had - share of what all had|, by tenants; in the unit of `had`. An idle device is
 // nobody's lag.
 double largest_lag(const std::vector<double>& had, const std::vector<double>& percent);
-// How far from its fluid share a tenant of the cell may be: 2 q + 3 K, for windows of q (15 ms at
-// most, or one kernel) and kernels of K at most.
+// How far from its fluid share a tenant of the cell may be: 2 q + 3 K, for windows of q (11 ms, 15
+// where a kernel's end cannot be foretold, or one kernel) and kernels of K at most.
 double allowed_lag_ms(const GateCell& cell);
 
 CellResult run_cell(const GateCell& cell, const TwinOptions& options);

@@ -1,4 +1,6 @@
-// All 405 cells of the share matrix. Simulated.
+// All 405 cells of the share matrix, held to what the best arbiter known so far reached in them
+// (docs/adr/0050-compute-gate.md): mean error 0.18, worst 1.25, busy 99.40 %, least 98.12.
+// Simulated.
 #include <gtest/gtest.h>
 
 #include "replay/gate_cells.h"
@@ -15,12 +17,12 @@ TEST(GateMatrix, AllCellsKeepTheirSharesAndTheDeviceBusy) {
     const CellResult result = run_cell(cell, TwinOptions{});
     sum += result.mean_error;
     busy += result.busy_percent;
-    EXPECT_LE(result.worst_error, 2.0) << cell.name;
-    EXPECT_GE(result.busy_percent, 98.0) << cell.name;
+    EXPECT_LE(result.worst_error, 1.25) << cell.name;
+    EXPECT_GE(result.busy_percent, 98.12) << cell.name;
     EXPECT_LE(result.largest_lag_ms, allowed_lag_ms(cell)) << cell.name;
   }
-  EXPECT_LE(sum / 405, 0.25);
-  EXPECT_GE(busy / 405, 99.3);
+  EXPECT_LE(sum / 405, 0.18);
+  EXPECT_GE(busy / 405, 99.40);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <random>
 #include <vector>
@@ -103,6 +104,7 @@ class GateTwin {
     std::vector<gate::TenantGate> gates;  // one a process, as in programs
     std::vector<gate::UnitedReports::Process> seen;
     gate::UnitedReports united;
+    std::optional<gate::TenantReport> last_words;  // of a stopped one
     std::uint32_t free_kernel_of = 0;  // the window whose one kernel some process has had
     gate::Window window;
     std::vector<std::size_t> threads;

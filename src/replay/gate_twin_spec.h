@@ -39,6 +39,7 @@ enum class Cheat : std::uint8_t {
   kIgnoresGate,    // launches whatever the window says
   kRandomReports,  // writes random words where its report belongs
   kPhantomDemand,  // claims to wait and never launches
+  kNeverDrains,    // always claims a second's work in flight and threads at the gate
 };
 
 struct TwinTenant {
@@ -60,7 +61,7 @@ struct TwinTenant {
   Cheat cheat = Cheat::kNone;
   double report_factor = 1.0;
   double wait_probability = 0;  // before a launch: wait for some other stream, whosever it is
-  Nanoseconds stops_at = engine::kNever;  // as by SIGSTOP: launches no more, says so nowhere
+  Nanoseconds stops_at = engine::kNever;  // as by SIGSTOP: launches no more, its report stays
 };
 
 struct HostModel {
