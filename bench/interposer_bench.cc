@@ -3,9 +3,9 @@
 // millisecond of work takes), and cuMemAlloc with cuMemFree; and of that what account and table
 // take. The driver behind it does nothing. Prints one JSON object; best of the rounds.
 //   interposer_bench                 all figures
-//   interposer_bench count N         N pairs of account and table only, for an instruction counter
-//   interposer_bench count_launch N  N launches through the open gate
-//   interposer_bench count_direct N  N launches past it
+//   interposer_bench count WHAT N    for an instruction counter: N times and nothing else. WHAT:
+//                                    account (of a pair), or pass, pair, launch, each of them also
+//                                    as pass_direct and so on
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "gate/shared_words.h"
 #include "interposer/gate.h"
@@ -82,31 +83,47 @@ Function direct(void* driver, const char* name) {
   return reinterpret_cast<Function>(dlsym(driver, name));
 }
 
-int measure() {
+template <class Allocate, class Release>
+void pair_with(Allocate allocate, Release release) {
+  CUdeviceptr address = 0;
+  allocate(&address, kBytes);
+  release(address);
+}
+
+template <class Pass>
+void pass_with(Pass flags_of) {
+  unsigned flags = 0;
+  flags_of(&flags);
+}
+
+struct Driver {
+  decltype(&cuCtxGetFlags) flags_of;
+  decltype(&cuMemAlloc_v2) allocate;
+  decltype(&cuMemFree_v2) release;
+  decltype(&cuLaunchKernel) launch;
+};
+
+Driver driver_behind() {
   void* driver = dlopen(ALIQUOT_NULL_DRIVER, RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr || cuInit(0) != CUDA_SUCCESS) {
     std::fprintf(stderr, "interposer_bench: no driver at %s\n", ALIQUOT_NULL_DRIVER);
-    return 1;
+    std::exit(1);
   }
-  const auto flags_of = direct<decltype(&cuCtxGetFlags)>(driver, "cuCtxGetFlags");
-  const auto allocate = direct<decltype(&cuMemAlloc_v2)>(driver, "cuMemAlloc_v2");
-  const auto release = direct<decltype(&cuMemFree_v2)>(driver, "cuMemFree_v2");
-  unsigned flags = 0;
-  CUdeviceptr address = 0;
-  const double pass_direct = best_ns([&] { flags_of(&flags); });
-  const double pass = best_ns([&] { cuCtxGetFlags(&flags); });
-  const double pair_direct = best_ns([&] {
-    allocate(&address, kBytes);
-    release(address);
-  });
-  const double pair = best_ns([&] {
-    cuMemAlloc_v2(&address, kBytes);
-    cuMemFree_v2(address);
-  });
-  const auto launch = direct<decltype(&cuLaunchKernel)>(driver, "cuLaunchKernel");
-  const double launch_direct = best_ns([&] { launch_with(launch); });
+  return {direct<decltype(&cuCtxGetFlags)>(driver, "cuCtxGetFlags"),
+          direct<decltype(&cuMemAlloc_v2)>(driver, "cuMemAlloc_v2"),
+          direct<decltype(&cuMemFree_v2)>(driver, "cuMemFree_v2"),
+          direct<decltype(&cuLaunchKernel)>(driver, "cuLaunchKernel")};
+}
+
+int measure() {
+  const Driver driver = driver_behind();
+  const double pass_direct = best_ns([&] { pass_with(driver.flags_of); });
+  const double pass = best_ns([&] { pass_with(cuCtxGetFlags); });
+  const double pair_direct = best_ns([&] { pair_with(driver.allocate, driver.release); });
+  const double pair = best_ns([&] { pair_with(cuMemAlloc_v2, cuMemFree_v2); });
+  const double launch_direct = best_ns([&] { launch_with(driver.launch); });
   const double launched = best_ns([&] { launch_with(cuLaunchKernel); });
-  const double account = best_ns([&] { account_pair(address); });
+  const double account = best_ns([&] { account_pair(0x7f0000000000); });
   std::printf(
       "{\"bench\": \"interposer\", \"pass_direct_ns\": %.1f, \"pass_ns\": %.1f, "
       "\"pass_more_ns\": %.1f, \"pair_direct_ns\": %.1f, \"pair_ns\": %.1f, "
@@ -118,25 +135,31 @@ int measure() {
   return 0;
 }
 
+int count(const std::string_view what, long times) {
+  const auto repeat = [times](auto&& call) {
+    for (long i = 0; i < times; ++i) call(i);
+    return 0;
+  };
+  if (what == "account")
+    return repeat(
+        [](long i) { account_pair(0x7f0000000000 + 512 * static_cast<std::uint64_t>(i & 1023)); });
+  const Driver driver = driver_behind();
+  if (what == "pass") return repeat([](long) { pass_with(cuCtxGetFlags); });
+  if (what == "pass_direct") return repeat([&](long) { pass_with(driver.flags_of); });
+  if (what == "pair") return repeat([](long) { pair_with(cuMemAlloc_v2, cuMemFree_v2); });
+  if (what == "pair_direct")
+    return repeat([&](long) { pair_with(driver.allocate, driver.release); });
+  if (what == "launch") return repeat([](long) { launch_with(cuLaunchKernel); });
+  if (what == "launch_direct") return repeat([&](long) { launch_with(driver.launch); });
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   wire::QuotaFixture lease(1ull << 30);
   stand_on(lease);
-  if (argc == 3 && std::strcmp(argv[1], "count") == 0) {
-    const long pairs = std::strtol(argv[2], nullptr, 10);
-    for (long i = 0; i < pairs; ++i) account_pair(0x7f0000000000 + 512 * (i & 1023));
-    return 0;
-  }
-  if (argc == 3 && std::strncmp(argv[1], "count_", 6) == 0) {
-    const long launches = std::strtol(argv[2], nullptr, 10);
-    void* driver = dlopen(ALIQUOT_NULL_DRIVER, RTLD_NOW | RTLD_LOCAL);
-    if (driver == nullptr || cuInit(0) != CUDA_SUCCESS) return 1;
-    const auto launch = std::strcmp(argv[1], "count_direct") == 0
-                            ? direct<decltype(&cuLaunchKernel)>(driver, "cuLaunchKernel")
-                            : &cuLaunchKernel;
-    for (long i = 0; i < launches; ++i) launch_with(launch);
-    return 0;
-  }
+  if (argc == 4 && std::strcmp(argv[1], "count") == 0)
+    return count(argv[2], std::strtol(argv[3], nullptr, 10));
   return measure();
 }
