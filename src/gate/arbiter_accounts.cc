@@ -124,11 +124,13 @@ void Arbiter::fill_credit(double wall) {
 }
 
 // Nobody pays for ever for one long kernel: debt above a second's worth of the share is let go,
-// and counted. Offenders pay all, and so does everybody for a turn that did not come to its end.
+// and counted. Offenders pay all, and so does everybody for a turn that did not come to its end:
+// the holder's debt is known when its turn is over.
 void Arbiter::forgive() {
   const double v = virtual_time();
-  for (Tenant& tenant : tenants_) {
-    if (!tenant.present || tenant.offender) continue;
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    Tenant& tenant = tenants_[i];
+    if (!tenant.present || tenant.offender || static_cast<int>(i) == holder_) continue;
     if (tenant.active) {
       const double debt = tenant.share.percent * (tenant.ve - v);
       tenant.owed = std::clamp(debt, 0.0, tenant.owed);

@@ -232,8 +232,7 @@ void Arbiter::note_end_of_turn(Nanoseconds now, Tenant& holder, bool drained) {
   }
   holder.undrained = std::min(holder.undrained + 1, 16u);
   ++holder.account.undrained_turns;
-  holder.owed = static_cast<double>(now - window_start_);
-  holder.ve = std::max(holder.ve, virtual_time() + holder.owed / holder.share.percent);
+  holder.owed += static_cast<double>(now - window_start_);
 }
 
 // Deals with the holder's turn. True: the turn was given up and somebody else may be chosen.
