@@ -47,9 +47,32 @@ def by_address():
     view()
 
 
-def alloc(size):
+def alloc(*sizes):
     open_gpu()
-    print("result", allocate(int(size))[0])
+    for size in sizes:
+        print("result", allocate(int(size))[0])
+
+
+def alloc_by_address(size):
+    open_gpu()
+    function, pointer = vp(), u64()
+    ok(cuda.cuGetProcAddress(b"cuMemAlloc", ctypes.byref(function), 3020, u64(0)),
+       "cuGetProcAddress")
+    call = ctypes.CFUNCTYPE(ctypes.c_int, vp, ctypes.c_size_t)(function.value)
+    print("result", call(ctypes.addressof(pointer), int(size)))
+
+
+def health(gpu):
+    """What NVML tells of a GPU."""
+    nvml, device = ctypes.CDLL("libnvidia-ml.so.1"), vp()
+    count, celsius = ctypes.c_ulonglong(), ctypes.c_uint()
+    ok(nvml.nvmlInit_v2(), "nvmlInit")
+    ok(nvml.nvmlDeviceGetHandleByIndex_v2(int(gpu), ctypes.byref(device)), "nvmlDeviceGetHandle")
+    ok(nvml.nvmlDeviceGetTotalEccErrors(device, 0, 0, ctypes.byref(count)),
+       "nvmlDeviceGetTotalEccErrors")
+    ok(nvml.nvmlDeviceGetTemperature(device, 0, ctypes.byref(celsius)), "nvmlDeviceGetTemperature")
+    print("corrected", count.value)
+    print("celsius", celsius.value)
 
 
 def hold(size, seconds="60"):
