@@ -94,6 +94,8 @@ def compare(outcomes, listed):
             faults.append(f"{test}: {outcome}, and on no list")
     known = set(outcomes) | set(listed["not_run"])
     faults += [f"{test}: on the list, and gone" for test in (passing | set(others)) - known]
+    faults += [f"{test}: listed without a reason" for kind in ("not_passing", "not_run")
+               for test, reason in listed[kind].items() if not reason.strip(" ?")]
     if len(passing) < listed["at_least"]:
         faults.append(f"only {len(passing)} are listed as passing")
     return faults
