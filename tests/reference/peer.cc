@@ -3,6 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <span>
+
+#include "simdriver/channel/socket.h"
 #include "simdriver/cuda/test_driver.h"
 
 namespace aliquot::reference {
@@ -15,7 +19,26 @@ CUresult start() {
   return CU(cuCtxSetCurrent)(context);
 }
 
-CUresult perform(const PeerRequest& request, PeerAnswer& answer) {
+CUresult open_pool(const PeerRequest& request, int descriptor, PeerAnswer& answer) {
+  constexpr auto kType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUdeviceptr address = 0;
+  CUmemPoolPtrExportData pointer = request.pointer;
+  if (const CUresult result = CU(cuMemPoolImportFromShareableHandle)(
+          &answer.pool, simdriver::test::as_os_handle(descriptor), kType, 0)) {
+    return result;
+  }
+  const CUresult result = CU(cuMemPoolImportPointer)(&address, answer.pool, &pointer);
+  answer.address = address;
+  return result;
+}
+
+CUresult close_pool(const PeerRequest& request) {
+  if (const CUresult result = CU(cuMemFreeAsync)(request.address, nullptr)) return result;
+  if (const CUresult result = CU(cuStreamSynchronize)(nullptr)) return result;
+  return CU(cuMemPoolDestroy)(request.pool);
+}
+
+CUresult perform(const PeerRequest& request, int descriptor, PeerAnswer& answer) {
   using What = PeerRequest::What;
   CUdeviceptr address = request.address;
   switch (request.what) {
@@ -40,16 +63,22 @@ CUresult perform(const PeerRequest& request, PeerAnswer& answer) {
     }
     case What::kFree:
       return CU(cuMemFree_v2)(address);
+    case What::kOpenPool:
+      return open_pool(request, descriptor, answer);
+    case What::kClosePool:
+      return close_pool(request);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
 
-PeerAnswer Peer::ask(const PeerRequest& request) const {
+PeerAnswer Peer::ask(const PeerRequest& request, int descriptor) const {
   PeerAnswer answer;
   answer.result = CUDA_ERROR_UNKNOWN;  // as long as nothing came
-  if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request)) {
+  const auto bytes = std::as_bytes(std::span(&request, 1));
+  const std::span<const int> descriptors(&descriptor, descriptor < 0 ? 0 : 1);
+  if (simdriver::send_datagram(socket, bytes, descriptors)) {
     [[maybe_unused]] const ssize_t got = recv(socket, &answer, sizeof(answer), 0);
   }
   return answer;
@@ -57,9 +86,12 @@ PeerAnswer Peer::ask(const PeerRequest& request) const {
 
 void serve_as_peer(int socket) {
   PeerRequest request;
-  while (recv(socket, &request, sizeof(request), 0) == sizeof(request)) {
+  for (;;) {
+    const auto got = simdriver::receive_datagram(socket);
+    if (!got || got->bytes.size() != sizeof(request)) break;
+    std::memcpy(&request, got->bytes.data(), sizeof(request));
     PeerAnswer answer;
-    answer.result = perform(request, answer);
+    answer.result = perform(request, got->fds.empty() ? -1 : got->fds[0].get(), answer);
     if (send(socket, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer)) break;
   }
   _exit(0);

@@ -11,17 +11,30 @@
 namespace aliquot::reference {
 
 struct PeerRequest {
-  enum class What : std::uint32_t { kStart, kOpen, kFill, kRead, kClose, kAllocate, kFree };
+  enum class What : std::uint32_t {
+    kStart,
+    kOpen,
+    kFill,
+    kRead,
+    kClose,
+    kAllocate,
+    kFree,
+    kOpenPool,  // with the pool's descriptor, and `pointer` into it
+    kClosePool,
+  };
   What what = What::kStart;
   std::uint32_t value = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   CUipcMemHandle handle{};
+  CUmemoryPool pool = nullptr;  // as the second process named it
+  CUmemPoolPtrExportData pointer{};
 };
 
 struct PeerAnswer {
   CUresult result = CUDA_SUCCESS;
   std::uint64_t address = 0;
+  CUmemoryPool pool = nullptr;
   std::uint8_t data[256] = {};
 };
 
@@ -39,7 +52,8 @@ struct Peer {
   std::vector<Opened> opened;
   std::map<Id, CUdeviceptr> memory;  // of its own
 
-  PeerAnswer ask(const PeerRequest& request) const;
+  // `descriptor` goes with it; -1: none.
+  PeerAnswer ask(const PeerRequest& request, int descriptor = -1) const;
 };
 
 // What the second process does until the first one closes the socket.

@@ -115,6 +115,7 @@ class Program {
   void step_peer();
   void peer_opens();
   void peer_closes();
+  void peer_uses_pool();
 
   // ---- tools
   [[noreturn]] void differ(const std::string& what);

@@ -22,10 +22,12 @@ void Program::step_peer() {
     peer_.started = expected == CUDA_SUCCESS;
     return;
   }
-  switch (up_to(4)) {
+  switch (up_to(5)) {
     case 0:
     case 1:
       return peer_opens();
+    case 5:
+      return peer_uses_pool();
     case 2: {
       PeerRequest request;
       request.what = What::kAllocate;
@@ -88,6 +90,57 @@ void Program::peer_opens() {
   expect("other process: cuMemsetD8", CUDA_SUCCESS, peer_.ask(request).result);
   std::fill_n(contents->begin(), request.bytes, static_cast<std::int16_t>(request.value));
   compare(id);
+}
+
+// A pool by its descriptor and memory in it by what names it there: it costs the other nothing, is
+// the same for both, and is this process's to free.
+void Program::peer_uses_pool() {
+  constexpr auto kType = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemPoolProps properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.handle_types = kType;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr address = 0;
+  Id id = -1;
+  const Id pool_id = model_.make_pool(0, false);
+  expect("cuMemPoolCreate", CUDA_SUCCESS, CU(cuMemPoolCreate)(&pool, &properties));
+  const Bytes bytes = 256 + some_bytes();
+  expect("cuMemAllocFromPoolAsync(" + std::to_string(bytes) + ")",
+         model_.from_pool(pool_id, bytes, id),
+         CU(cuMemAllocFromPoolAsync)(&address, bytes, pool, nullptr));
+  if (id >= 0) {
+    PeerRequest request;
+    int descriptor = -1;
+    expect("cuMemsetD8", CUDA_SUCCESS, CU(cuMemsetD8_v2)(address, 33, 256));
+    expect("cuMemPoolExportToShareableHandle", CUDA_SUCCESS,
+           CU(cuMemPoolExportToShareableHandle)(&descriptor, pool, kType, 0));
+    expect("cuMemPoolExportPointer", CUDA_SUCCESS,
+           CU(cuMemPoolExportPointer)(&request.pointer, address));
+    request.what = What::kOpenPool;
+    const PeerAnswer opened = peer_.ask(request, descriptor);
+    close(descriptor);
+    expect("other process: pool", CUDA_SUCCESS, opened.result);
+    check_books();
+
+    request.address = opened.address;
+    request.pool = opened.pool;
+    request.bytes = 256;
+    request.what = What::kRead;
+    expect_number("a byte of the pool as the other sees it", 33, peer_.ask(request).data[255]);
+    request.what = What::kFill;
+    request.value = 44;
+    expect("other process: cuMemsetD8", CUDA_SUCCESS, peer_.ask(request).result);
+    unsigned char byte = 0;
+    expect("cuMemcpyDtoH", CUDA_SUCCESS, CU(cuMemcpyDtoH_v2)(&byte, address + 255, 1));
+    expect_number("a byte that the other wrote", 44, byte);
+    request.what = What::kClosePool;
+    expect("other process: pool closed", CUDA_SUCCESS, peer_.ask(request).result);
+    expect("cuMemFree", CUDA_SUCCESS, CU(cuMemFree_v2)(address));
+    model_.release(id);
+  }
+  expect("cuMemPoolDestroy", CUDA_SUCCESS, CU(cuMemPoolDestroy)(pool));
+  model_.destroy_pool(pool_id);
 }
 
 // One of what it opened, or all of it at once: by being killed.
