@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "cli/share_cells.h"
@@ -18,7 +21,7 @@ namespace {
 constexpr int kInvalidRun = 2;  // the host was too slow for any of it to count
 
 struct SharesOptions {
-  std::string sim, set = "real";
+  std::string sim, set = "real", event = "none";
   std::vector<std::string> cells;
   unsigned gpu = 0;
   double seconds = 10;
@@ -38,12 +41,19 @@ Result<double> slowness_of(const inventory::Driver& driver) {
   return static_cast<double>(simdriver::kRealTime) / spec->time_scale_micro;
 }
 
-format::Json json_of(const MeasuredCell& cell, const replay::CellResult& twin) {
+format::Json json_of(const MeasuredCell& cell, const std::optional<replay::CellResult>& twin) {
   format::Json tenants = format::Json::array();
   for (std::size_t i = 0; i < cell.shares.size(); ++i)
     tenants.append(format::Json::object()
                        .set("target_percent", cell.targets[i])
                        .set("share_percent", cell.shares[i]));
+  format::Json twins;
+  if (twin)
+    twins = format::Json::object()
+                .set("mean_error_points", twin->mean_error)
+                .set("worst_error_points", twin->worst_error)
+                .set("busy_percent", twin->busy_percent)
+                .set("largest_lag_ms", twin->largest_lag_ms);
   return format::Json::object()
       .set("cell", cell.name)
       .set("tenants", std::move(tenants))
@@ -54,17 +64,18 @@ format::Json json_of(const MeasuredCell& cell, const replay::CellResult& twin) {
       .set("allowed_lag_ms", cell.allowed_lag_ms)
       .set("wake_p99_us", cell.wake_p99_us)
       .set("valid", cell.valid)
-      .set("twin", format::Json::object()
-                       .set("mean_error_points", twin.mean_error)
-                       .set("worst_error_points", twin.worst_error)
-                       .set("busy_percent", twin.busy_percent)
-                       .set("largest_lag_ms", twin.largest_lag_ms));
+      .set("twin", std::move(twins));
 }
 
 struct Measured {
   MeasuredCell cell;
-  replay::CellResult twin;
+  std::optional<replay::CellResult> twin;  // of a cell to which nothing happens
 };
+
+constexpr std::pair<const char*, CellEvent> kEvents[] = {{"none", CellEvent::kNone},
+                                                         {"arrival", CellEvent::kArrival},
+                                                         {"leave", CellEvent::kLeave},
+                                                         {"resize", CellEvent::kResize}};
 
 format::Json summary_of(const std::vector<Measured>& all, const CellMachine& where) {
   double mean = 0, worst = 0, busy = 100;
@@ -101,15 +112,26 @@ std::string table_of(const std::vector<Measured>& all) {
                {"LAG", kRight},
                {"WAKE P99", kRight},
                {"VALID"}});
-  for (const Measured& one : all)
-    table.add(
-        {one.cell.name, fmt::format("{:.2f}", one.cell.mean_error),
-         fmt::format("{:.2f}", one.cell.worst_error), fmt::format("{:.1f}%", one.cell.busy_percent),
-         fmt::format("{:.0f}ms", one.cell.largest_lag_ms),
-         fmt::format("{:.2f}", one.twin.mean_error), fmt::format("{:.2f}", one.twin.worst_error),
-         fmt::format("{:.1f}%", one.twin.busy_percent),
-         fmt::format("{:.0f}ms", one.twin.largest_lag_ms),
-         fmt::format("{:.0f}us", one.cell.wake_p99_us), one.cell.valid ? "yes" : "no"});
+  const auto figures = [](double mean, double worst, double busy, double lag) {
+    return std::array{fmt::format("{:.2f}", mean), fmt::format("{:.2f}", worst),
+                      fmt::format("{:.1f}%", busy), fmt::format("{:.0f}ms", lag)};
+  };
+  for (const Measured& one : all) {
+    const auto& [cell, twin] = one;
+    std::vector<std::string> row{cell.name};
+    std::ranges::copy(
+        figures(cell.mean_error, cell.worst_error, cell.busy_percent, cell.largest_lag_ms),
+        std::back_inserter(row));
+    if (twin)
+      std::ranges::copy(
+          figures(twin->mean_error, twin->worst_error, twin->busy_percent, twin->largest_lag_ms),
+          std::back_inserter(row));
+    else
+      row.insert(row.end(), 4, "-");
+    row.push_back(fmt::format("{:.0f}us", cell.wake_p99_us));
+    row.push_back(cell.valid ? "yes" : "no");
+    table.add(std::move(row));
+  }
   return table.text();
 }
 
@@ -136,14 +158,17 @@ Status run_shares(const SharesOptions& options, Invocation& invocation) {
                           .simulated = driver->machine_directory.filename().string(),
                           .gpu = options.gpu,
                           .slowness = *slowness};
+  const CellEvent event =
+      std::ranges::find(kEvents, options.event, [](const auto& row) { return row.first; })->second;
   std::vector<Measured> all;
   for (const replay::GateCell& cell : cells) {
-    auto measured =
-        measure_cell(*program, where, cell, static_cast<Nanoseconds>(options.seconds * kSecond));
+    const auto time = static_cast<Nanoseconds>(options.seconds * kSecond);
+    auto measured = measure_cell(*program, where, cell, event, time);
     if (!measured) return measured.error();
+    all.push_back({std::move(*measured), std::nullopt});
     replay::TwinOptions twin;
-    twin.duration = twin.warmup + static_cast<Nanoseconds>(options.seconds * kSecond);
-    all.push_back({std::move(*measured), replay::run_cell(cell, twin)});
+    twin.duration = twin.warmup + time;
+    if (event == CellEvent::kNone) all.back().twin = replay::run_cell(cell, twin);
     if (!options.json) invocation.err << "aliquot bench shares: " << cell.name << " done\n";
   }
   if (options.json)
@@ -170,6 +195,12 @@ void add_bench_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::IsMember({"real", "slow"}))
       ->capture_default_str();
   shares->add_option("--cell", options->cells, "Only these cells")->type_name("NAME");
+  shares
+      ->add_option(
+          "--event", options->event,
+          "To the first tenant when all are at work: arrival, leave or resize (to a third)")
+      ->check(CLI::IsMember({"none", "arrival", "leave", "resize"}))
+      ->capture_default_str();
   shares->add_option("--seconds", options->seconds, "Of the machine's time, each cell")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -72,20 +74,14 @@ class Commands {
  public:
   Commands() = default;
   ~Commands() {
-    for (const pid_t pid : pids_) kill(pid, SIGTERM);
-    const MonotonicClock clock;
-    const Nanoseconds deadline = clock.now() + kEndPatience;
-    for (const pid_t pid : pids_) {
-      while (waitpid(pid, nullptr, WNOHANG) == 0) {
-        if (clock.now() > deadline) kill(pid, SIGKILL);
-        sleep_for(5 * kMillisecond);
-      }
-    }
+    for (const auto& [tenant, pid] : pids_) kill(pid, SIGTERM);
+    wait_for(pids_.begin(), pids_.end());
   }
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  Status start(const std::vector<std::string>& words) {
+  // With this tenant's words.
+  Status start(std::size_t tenant, const std::vector<std::string>& words) {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
@@ -98,20 +94,41 @@ class Commands {
     posix_spawn_file_actions_destroy(&files);
     if (error != 0)
       return Error{Errc::kInternal, "start " + words[0] + ": " + std::strerror(error)};
-    pids_.push_back(pid);
+    pids_.emplace(tenant, pid);
     return {};
+  }
+  // SIGTERM to those of one tenant, and their end.
+  void end(std::size_t tenant) {
+    const auto [first, last] = pids_.equal_range(tenant);
+    for (auto it = first; it != last; ++it) kill(it->second, SIGTERM);
+    wait_for(first, last);
+    pids_.erase(first, last);
   }
   // Whether one has ended although nobody asked it to.
   bool any_ended() {
-    return std::ranges::any_of(pids_, [](pid_t pid) {
+    return std::ranges::any_of(pids_, [](const auto& command) {
       siginfo_t info{};
-      return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      return waitid(P_PID, static_cast<id_t>(command.second), &info, WEXITED | WNOHANG | WNOWAIT) ==
+                 0 &&
              info.si_pid != 0;
     });
   }
 
  private:
-  std::vector<pid_t> pids_;
+  using Pids = std::multimap<std::size_t, pid_t>;  // by tenant
+
+  static void wait_for(Pids::const_iterator first, Pids::const_iterator last) {
+    const MonotonicClock clock;
+    const Nanoseconds deadline = clock.now() + kEndPatience;
+    for (; first != last; ++first) {
+      while (waitpid(first->second, nullptr, WNOHANG) == 0) {
+        if (clock.now() > deadline) kill(first->second, SIGKILL);
+        sleep_for(5 * kMillisecond);
+      }
+    }
+  }
+
+  Pids pids_;
 };
 
 std::string lease_name(std::size_t tenant) {
@@ -131,10 +148,11 @@ std::vector<std::int32_t> processes_of(broker::Client& broker, std::size_t tenan
   return pids;
 }
 
-// Everybody has had the device once: from then on all compete.
-Result<std::vector<std::vector<std::int32_t>>> wait_for_all(const CellMachine& where,
-                                                            const replay::GateCell& cell,
-                                                            Commands& commands) {
+using Processes = std::vector<std::vector<std::int32_t>>;
+
+// Everybody from `first` on has had the device once: from then on all compete.
+Result<Processes> wait_for_all(const CellMachine& where, const replay::GateCell& cell,
+                               std::size_t first, Commands& commands) {
   auto broker = broker_client();
   if (!broker) return broker.error();
   const MonotonicClock clock;
@@ -142,9 +160,9 @@ Result<std::vector<std::vector<std::int32_t>>> wait_for_all(const CellMachine& w
   while (clock.now() < deadline) {
     const auto use = where.account.read();
     if (!use) return use.error();
-    std::vector<std::vector<std::int32_t>> all;
+    Processes all;
     bool complete = true;
-    for (std::size_t i = 0; i < cell.tenants; ++i) {
+    for (std::size_t i = first; i < cell.tenants; ++i) {
       all.push_back(processes_of(*broker, i, *use));
       complete = complete && all.back().size() == static_cast<std::size_t>(cell.specs[i].processes);
     }
@@ -157,8 +175,9 @@ Result<std::vector<std::vector<std::int32_t>>> wait_for_all(const CellMachine& w
 }
 
 Status start_tenants(const std::filesystem::path& program, const CellMachine& where,
-                     const replay::GateCell& cell, double seconds, Commands& commands) {
-  for (std::size_t i = 0; i < cell.tenants; ++i) {
+                     const replay::GateCell& cell, std::size_t first, std::size_t last,
+                     double seconds, Commands& commands) {
+  for (std::size_t i = first; i < last; ++i) {
     const replay::TwinTenant& tenant = cell.specs[i];
     const std::vector<std::string> load = load_of(tenant, seconds, static_cast<unsigned>(i) + 1);
     for (int process = 0; process < tenant.processes; ++process) {
@@ -173,7 +192,7 @@ Status start_tenants(const std::filesystem::path& program, const CellMachine& wh
       }
       words.insert(words.end(), {"--", program.string(), "burn"});
       words.insert(words.end(), load.begin(), load.end());
-      if (const Status started = commands.start(words); !started) return started;
+      if (const Status started = commands.start(i, words); !started) return started;
       // The second process joins a lease that the first one makes.
       if (process + 1 < tenant.processes) sleep_for(500 * kMillisecond);
     }
@@ -192,8 +211,8 @@ Nanoseconds had_by(const std::vector<std::int32_t>& pids, const simdriver::Devic
 
 // Reads the device's account for so long, and watches how far the tenants' shares of it lag.
 Result<simdriver::DeviceUse> watch(const CellMachine& where, const simdriver::DeviceUse& before,
-                                   const std::vector<std::vector<std::int32_t>>& processes,
-                                   Nanoseconds time, MeasuredCell& measured) {
+                                   const Processes& processes, Nanoseconds time,
+                                   MeasuredCell& measured) {
   const Nanoseconds look =
       std::max(static_cast<Nanoseconds>(static_cast<double>(kLook) * where.slowness), kLeastLook);
   const MonotonicClock clock;
@@ -211,6 +230,30 @@ Result<simdriver::DeviceUse> watch(const CellMachine& where, const simdriver::De
         std::max(measured.largest_lag_ms, replay::largest_lag(had_ms, measured.targets));
     if (left == 0) return now;
   }
+}
+
+// The shares that the broker gives those from `first` on, of what they have together.
+Result<std::vector<double>> targets_from(const replay::GateCell& cell, std::size_t first) {
+  auto broker = broker_client();
+  if (!broker) return broker.error();
+  std::vector<double> percent;
+  for (std::size_t i = first; i < cell.tenants; ++i) {
+    const auto row = broker->get_lease(lease_name(i));
+    if (!row) return row.error();
+    percent.push_back(row->gpus.at(0).compute.share / 100.0);
+  }
+  const double all = std::accumulate(percent.begin(), percent.end(), 0.0);
+  for (double& share : percent) share *= 100 / all;
+  return percent;
+}
+
+Status resize_first(const replay::GateCell& cell) {
+  auto broker = broker_client();
+  if (!broker) return broker.error();
+  broker::ShareChange change;
+  change.compute.lease = lease_name(0);
+  change.compute.cores = static_cast<std::uint32_t>(cell.shares[0] * 100 / 3);
+  return broker->set_share(change);
 }
 
 }  // namespace
@@ -291,22 +334,41 @@ void judge(MeasuredCell& cell) {
 }
 
 Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,
-                                  const replay::GateCell& cell, Nanoseconds machine_time) {
+                                  const replay::GateCell& cell, CellEvent event,
+                                  Nanoseconds machine_time) {
   const auto real = [&](Nanoseconds time) {
     return static_cast<Nanoseconds>(static_cast<double>(time) * where.slowness);
   };
-  const double longest = static_cast<double>(real(kWarmUp + machine_time) + kStartPatience) / 1e9;
+  const double longest =
+      static_cast<double>(real(kWarmUp + machine_time) + 2 * kStartPatience) / 1e9;
   Commands commands;
-  if (const Status started = start_tenants(program, where, cell, longest, commands); !started)
-    return started.error();
-  const auto processes = wait_for_all(where, cell, commands);
+  const auto start = [&](std::size_t first, std::size_t last) -> Result<Processes> {
+    const Status started = start_tenants(program, where, cell, first, last, longest, commands);
+    if (!started) return started.error();
+    return wait_for_all(where, cell, first == 0 ? 0 : 1, commands);
+  };
+  auto processes = start(event == CellEvent::kArrival ? 1 : 0, cell.tenants);
   if (!processes) return processes.error();
   if (const Status passed = where.account.pass(real(kWarmUp)); !passed) return passed.error();
+  std::vector<double> targets = cell.shares;
+  if (event != CellEvent::kNone) {
+    if (event == CellEvent::kArrival) processes = start(0, 1);
+    if (!processes) return processes.error();
+    if (event == CellEvent::kResize)
+      if (const Status resized = resize_first(cell); !resized) return resized.error();
+    if (event == CellEvent::kLeave) {
+      commands.end(0);
+      processes->erase(processes->begin());
+    }
+    const auto given = targets_from(cell, event == CellEvent::kLeave ? 1 : 0);
+    if (!given) return given.error();
+    targets = *given;
+  }
   WakeLatency latency;
   const auto before = where.account.read();
   if (!before) return before.error();
   MeasuredCell measured{.name = cell.name,
-                        .targets = cell.shares,
+                        .targets = targets,
                         .shares = {},
                         .allowed_lag_ms = replay::allowed_lag_ms(cell)};
   const auto after = watch(where, *before, *processes, real(machine_time), measured);

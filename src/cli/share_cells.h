@@ -25,28 +25,34 @@ struct CellMachine {
   double slowness = 1;  // real nanoseconds for one of the machine's
 };
 
+// What happens to the first tenant of a cell when all are at work.
+enum class CellEvent : std::uint8_t { kNone, kArrival, kLeave, kResize };
+
 struct MeasuredCell {
   std::string name;
   std::vector<double> targets, shares;  // percent of the device's time, by tenant
   double mean_error = 0, worst_error = 0;
   double busy_percent = 0;
   // Most that a tenant was ahead of its share of what all had used, or behind it, since the
-  // warm-up, in the machine's time. On a real GPU as coarse as the driver's samples.
+  // warm-up or the event, in the machine's time. On a real GPU as coarse as the driver's samples.
   double largest_lag_ms = 0;
   double allowed_lag_ms = 0;  // of a gate that keeps its bound (replay/gate_cells.h)
   double wake_p99_us = 0;     // how late this host woke a sleeper meanwhile
   bool valid = false;         // the host was quick enough for the figures to mean the gate
 };
 
-// The cells of the lists of issue and docs: 24 for slow motion, 12 for real time.
+// The cells by which a gate is judged: 24 in slow motion, 12 in real time.
 std::vector<std::string> slow_motion_cells();
 std::vector<std::string> real_time_cells();
 // Errc::kNotFound: no cell has this name.
 Result<replay::GateCell> cell_called(std::string_view name);
 
-// `machine_time` of device time after a warm-up of a second. `program` is aliquot itself.
+// `machine_time` of device time after a warm-up of a second and the event: the first tenant comes
+// only now, leaves, or is resized to a third. Measured are those that are there then, against the
+// shares that the broker gives them. `program` is aliquot itself.
 Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const CellMachine& where,
-                                  const replay::GateCell& cell, Nanoseconds machine_time);
+                                  const replay::GateCell& cell, CellEvent event,
+                                  Nanoseconds machine_time);
 
 // Of a tenant with these processes, between two readings: the time its kernels ran, and what
 // switches among its own processes cost, which is its own time too (as in the twin). Pure.
