@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""usage: bench.py BUILD_DIR [--check] [--only PROGRAM] -- runs the benchmarks named in
+"""usage: bench.py BUILD_DIR [--check] [--only PROGRAM [-- ARGUMENT...]] -- runs the benchmarks named in
 bench/thresholds.json, each of which prints one JSON object, and prints all figures as JSON.
---check: also compares them with the thresholds; ends with 1 when one is missed.
+--check: also compares them with the thresholds; ends with 1 when one is missed. Arguments after --
+go to the program, after those that stand in the file.
 
 A figure is named by its place in the object: "shape.table_built_ms". A benchmark that ends with
 status 2 says that its run is not valid (a busy machine): it is tried up to three times.
@@ -23,9 +24,11 @@ def run(build, name, arguments):
                               text=True, timeout=LIMIT_S)
         if done.returncode == 0:
             return json.loads(done.stdout)
+        why = done.stderr.strip()[-500:]
         if done.returncode != INVALID or attempt == TRIES:
-            sys.exit(f"bench: {name} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
-        print(f"bench: {name}: run {attempt} was not valid, trying again", file=sys.stderr)
+            sys.exit(f"bench: {name} ended with {done.returncode}: {why}")
+        print(f"bench: {name}: run {attempt} was not valid, trying again: {why}", file=sys.stderr,
+              flush=True)
 
 
 def figure(document, path):
@@ -53,7 +56,10 @@ def main():
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("--check", action="store_true")
     arguments.add_argument("--only")
-    chosen = arguments.parse_args()
+    own, more = sys.argv[1:], []
+    if "--" in own:
+        own, more = own[:own.index("--")], own[own.index("--") + 1:]
+    chosen = arguments.parse_args(own)
     root = pathlib.Path(__file__).resolve().parent.parent
     rows = json.loads((root / "bench/thresholds.json").read_text())
 
@@ -62,7 +68,8 @@ def main():
         if chosen.only and row["program"] != chosen.only:
             continue
         print(f"bench: {row['program']}", file=sys.stderr, flush=True)
-        document = run(chosen.build, row["program"], shlex.split(row.get("arguments", "")))
+        given = shlex.split(row.get("arguments", "")) + more
+        document = run(chosen.build, row["program"], given)
         figures[row["program"]] = document
         missed += [f"{row['program']}: {miss}" for miss in misses(document, row["limits"])]
     print(json.dumps(figures, indent=2))
