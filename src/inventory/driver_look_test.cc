@@ -46,6 +46,7 @@ class HangingNvml final : public Nvml {
     hang_if(static_cast<int>(gpu) == hangs_.gpu);
     return fake_.gpu(gpu);
   }
+  Result<unsigned> index_at(const std::string& bus_id) override { return fake_.index_at(bus_id); }
   Result<NvmlState> state(unsigned gpu) override {
     hang_if(static_cast<int>(gpu) == hangs_.state_of);
     return fake_.state(gpu);
@@ -58,8 +59,9 @@ class HangingNvml final : public Nvml {
   Result<model::LinkKind> path(unsigned a, unsigned b) override { return fake_.path(a, b); }
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override { return fake_.nvlinks(gpu); }
   Result<NvmlMig> mig(unsigned gpu) override { return fake_.mig(gpu); }
-  Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override {
-    return fake_.wait_for_xid(limit);
+  Result<std::optional<unsigned>> wait_for_xid(unsigned gpu,
+                                               std::chrono::milliseconds limit) override {
+    return fake_.wait_for_xid(gpu, limit);
   }
 
  private:

@@ -77,7 +77,7 @@ class DriverNvml final : public Nvml {
   DriverNvml(const DriverNvml&) = delete;
   DriverNvml& operator=(const DriverNvml&) = delete;
   ~DriverNvml() override {
-    if (events_ != nullptr) library_.call<Id::nvmlEventSetFree>(events_);
+    for (const auto& [gpu, events] : events_) library_.call<Id::nvmlEventSetFree>(events);
     library_.call<Id::nvmlShutdown>();
   }
 
@@ -99,6 +99,7 @@ class DriverNvml final : public Nvml {
 
   Result<unsigned> count() override;
   Result<NvmlGpu> gpu(unsigned gpu) override;
+  Result<unsigned> index_at(const std::string& bus_id) override;
   Result<NvmlState> state(unsigned gpu) override;
   Result<NvmlHeld> held(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
@@ -110,7 +111,8 @@ class DriverNvml final : public Nvml {
     if (!handle) return handle.error();
     return read_mig(library_, *handle);
   }
-  Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
+  Result<std::optional<unsigned>> wait_for_xid(unsigned gpu,
+                                               std::chrono::milliseconds limit) override;
 
  private:
   Result<nvmlDevice_t> device(unsigned gpu) const {
@@ -126,10 +128,10 @@ class DriverNvml final : public Nvml {
   Status add_list(nvmlDevice_t device, ProcessKind kind,
                   std::map<std::int32_t, NvmlProcess>& out) const;
   unsigned link_speed(nvmlDevice_t device) const;
-  Status listen();
+  Result<nvmlEventSet_t> listen(unsigned gpu);
 
   NvmlLibrary library_;
-  nvmlEventSet_t events_ = nullptr;
+  std::map<unsigned, nvmlEventSet_t> events_;  // by GPU
 };
 
 Result<unsigned> DriverNvml::count() {
@@ -143,6 +145,18 @@ Result<NvmlGpu> DriverNvml::gpu(unsigned gpu) {
   const auto handle = device(gpu);
   if (!handle) return handle.error();
   return describe(*handle);
+}
+
+Result<unsigned> DriverNvml::index_at(const std::string& bus_id) {
+  // Not by UUID: the driver may wake every GPU while it looks for that.
+  nvmlDevice_t handle = nullptr;
+  nvmlReturn_t result =
+      library_.call<Id::nvmlDeviceGetHandleByPciBusId_v2>(bus_id.c_str(), &handle);
+  if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetHandleByPciBusId_v2, result);
+  unsigned index = 0;
+  result = library_.call<Id::nvmlDeviceGetIndex>(handle, &index);
+  if (result != NVML_SUCCESS) return library_.error(Id::nvmlDeviceGetIndex, result);
+  return index;
 }
 
 Result<NvmlGpu> DriverNvml::describe(nvmlDevice_t device) const {
@@ -405,29 +419,34 @@ Result<std::vector<NvmlNvlink>> DriverNvml::nvlinks(unsigned gpu) {
   return all;
 }
 
-// One set for all GPUs; those that cannot report XIDs stay out of it.
-Status DriverNvml::listen() {
-  if (events_ != nullptr) return {};
-  const Result<unsigned> number = count();
-  if (!number) return number.error();
-  const nvmlReturn_t created = library_.call<Id::nvmlEventSetCreate>(&events_);
+// The GPU's own set: another that hangs is not asked to take part.
+Result<nvmlEventSet_t> DriverNvml::listen(unsigned gpu) {
+  if (const auto known = events_.find(gpu); known != events_.end()) return known->second;
+  const auto handle = device(gpu);
+  if (!handle) return handle.error();
+  nvmlEventSet_t events = nullptr;
+  const nvmlReturn_t created = library_.call<Id::nvmlEventSetCreate>(&events);
   if (created != NVML_SUCCESS) return library_.error(Id::nvmlEventSetCreate, created);
   constexpr unsigned long long kXid = nvmlEventTypeXidCriticalError;
-  for (unsigned i = 0; i < *number; ++i)
-    if (const auto handle = device(i))
-      library_.call<Id::nvmlDeviceRegisterEvents>(*handle, kXid, events_);
-  return {};
+  const nvmlReturn_t registered =
+      library_.call<Id::nvmlDeviceRegisterEvents>(*handle, kXid, events);
+  if (registered != NVML_SUCCESS) {
+    library_.call<Id::nvmlEventSetFree>(events);
+    return library_.error(Id::nvmlDeviceRegisterEvents, registered);
+  }
+  return events_[gpu] = events;
 }
 
-Result<std::optional<NvmlEvent>> DriverNvml::wait_for_xid(std::chrono::milliseconds limit) {
-  if (Status status = listen(); !status) return status.error();
+Result<std::optional<unsigned>> DriverNvml::wait_for_xid(unsigned gpu,
+                                                         std::chrono::milliseconds limit) {
+  const auto events = listen(gpu);
+  if (!events) return events.error();
   nvmlEventData_t data{};
   const auto limit_ms = static_cast<unsigned>(std::clamp<std::int64_t>(limit.count(), 0, INT_MAX));
-  const nvmlReturn_t result = library_.call<Id::nvmlEventSetWait_v2>(events_, &data, limit_ms);
-  if (result == NVML_ERROR_TIMEOUT) return std::optional<NvmlEvent>();
+  const nvmlReturn_t result = library_.call<Id::nvmlEventSetWait_v2>(*events, &data, limit_ms);
+  if (result == NVML_ERROR_TIMEOUT) return std::optional<unsigned>();
   if (result != NVML_SUCCESS) return library_.error(Id::nvmlEventSetWait_v2, result);
-  const auto index = library_.figure<Id::nvmlDeviceGetIndex>(data.device);
-  return std::optional(NvmlEvent{index.value_or(0), static_cast<unsigned>(data.data)});
+  return std::optional(static_cast<unsigned>(data.data));
 }
 
 }  // namespace

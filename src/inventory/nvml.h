@@ -4,8 +4,8 @@
 // nullopt, never zero. An error names the NVML call and the driver's own words. Leaves to others:
 // which driver (driver_choice.h), the graph of links (topology), judging health.
 //
-// Calls may take milliseconds and, on a broken driver, long. One thread at a time; NVML itself is
-// safe to use from elsewhere meanwhile.
+// Calls may take milliseconds and, on a broken driver, long. What asks about one GPU may be called
+// by several threads, as NVML may; wait_for_xid() by one at a time. The twin: one thread.
 #pragma once
 
 #include <chrono>
@@ -155,12 +155,6 @@ struct NvmlUse {
   bool operator==(const NvmlUse&) const = default;
 };
 
-struct NvmlEvent {
-  unsigned gpu = 0;
-  unsigned xid = 0;
-  bool operator==(const NvmlEvent&) const = default;
-};
-
 // GPUs are named by their index, which counts from 0 in PCI order.
 class Nvml {
  public:
@@ -168,6 +162,8 @@ class Nvml {
   virtual Result<NvmlSystem> system() = 0;
   virtual Result<unsigned> count() = 0;
   virtual Result<NvmlGpu> gpu(unsigned gpu) = 0;
+  // Of the GPU there. No other is asked: one that is lost or hangs costs only itself.
+  virtual Result<unsigned> index_at(const std::string& bus_id) = 0;
   // All of them; fails where one does.
   Result<std::vector<NvmlGpu>> gpus();
   virtual Result<NvmlState> state(unsigned gpu) = 0;
@@ -181,8 +177,9 @@ class Nvml {
   // Every link that the GPU has; empty where it has no NVLink.
   virtual Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) = 0;
   virtual Result<NvmlMig> mig(unsigned gpu) = 0;
-  // The next XID of any GPU; nullopt when none came in time.
-  virtual Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) = 0;
+  // The GPU's next XID; nullopt when none came in time.
+  virtual Result<std::optional<unsigned>> wait_for_xid(unsigned gpu,
+                                                       std::chrono::milliseconds limit) = 0;
 };
 
 // Loads the library (absolute path) and initialises it; shut down when destroyed.
@@ -206,12 +203,13 @@ class FakeNvml final : public Nvml {
   std::vector<std::vector<NvmlNvlink>> nvlink_answers;     // beside gpu_answers; may be empty
   std::vector<NvmlMig> mig_answers;                        // the same
   std::vector<std::vector<NvmlUse>> use_answers;           // beside gpu_answers; may be empty
-  std::vector<NvmlEvent> events;                           // given out once, first to last
-  std::optional<Error> fault;                              // every call fails with it
+  std::vector<unsigned> xids;  // given out once, first to last, whichever GPU is asked
+  std::optional<Error> fault;  // every call fails with it
 
   Result<NvmlSystem> system() override;
   Result<unsigned> count() override;
   Result<NvmlGpu> gpu(unsigned gpu) override;
+  Result<unsigned> index_at(const std::string& bus_id) override;
   Result<NvmlState> state(unsigned gpu) override;
   Result<NvmlHeld> held(unsigned gpu) override;
   Result<HealthReading> health(unsigned gpu) override;
@@ -219,7 +217,8 @@ class FakeNvml final : public Nvml {
   Result<model::LinkKind> path(unsigned gpu, unsigned other) override;
   Result<std::vector<NvmlNvlink>> nvlinks(unsigned gpu) override;
   Result<NvmlMig> mig(unsigned gpu) override;
-  Result<std::optional<NvmlEvent>> wait_for_xid(std::chrono::milliseconds limit) override;
+  Result<std::optional<unsigned>> wait_for_xid(unsigned gpu,
+                                               std::chrono::milliseconds limit) override;
 };
 
 }  // namespace aliquot::inventory

@@ -95,6 +95,14 @@ Result<NvmlGpu> FakeNvml::gpu(unsigned gpu) {
   return gpu_answers[gpu];
 }
 
+Result<unsigned> FakeNvml::index_at(const std::string& bus_id) {
+  if (fault) return *fault;
+  const auto at = std::ranges::find(gpu_answers, bus_id, &NvmlGpu::bus_id);
+  if (at == gpu_answers.end())
+    return Error{Errc::kNotFound, "GPU at " + bus_id + ": not on this machine"};
+  return static_cast<unsigned>(at - gpu_answers.begin());
+}
+
 Result<NvmlState> FakeNvml::state(unsigned gpu) {
   if (fault) return *fault;
   if (gpu >= state_answers.size()) return no_such_gpu(gpu);
@@ -144,11 +152,11 @@ Result<NvmlMig> FakeNvml::mig(unsigned gpu) {
   return gpu < mig_answers.size() ? mig_answers[gpu] : NvmlMig();
 }
 
-Result<std::optional<NvmlEvent>> FakeNvml::wait_for_xid(std::chrono::milliseconds) {
+Result<std::optional<unsigned>> FakeNvml::wait_for_xid(unsigned, std::chrono::milliseconds) {
   if (fault) return *fault;
-  if (events.empty()) return std::optional<NvmlEvent>();
-  const NvmlEvent first = events.front();
-  events.erase(events.begin());
+  if (xids.empty()) return std::optional<unsigned>();
+  const unsigned first = xids.front();
+  xids.erase(xids.begin());
   return std::optional(first);
 }
 

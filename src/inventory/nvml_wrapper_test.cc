@@ -74,13 +74,25 @@ TEST(NvmlWrapper, ASwitchJoinsAllByWhatTheLesserHas) {
 
 TEST(NvmlWrapper, TheTwinGivesEventsOnceAndFaultsToEverybody) {
   FakeNvml nvml = two_pairs();
-  nvml.events = {{.gpu = 1, .xid = 79}};
-  EXPECT_EQ(*nvml.wait_for_xid({}), (NvmlEvent{1, 79}));
-  EXPECT_EQ(*nvml.wait_for_xid({}), std::nullopt);
+  nvml.xids = {79};
+  EXPECT_EQ(*nvml.wait_for_xid(1, {}), 79u);
+  EXPECT_EQ(*nvml.wait_for_xid(1, {}), std::nullopt);
   EXPECT_EQ(nvml.state(4).error().code, Errc::kNotFound);
   nvml.fault = Error{Errc::kUnavailable, "nvmlDeviceGetMemoryInfo_v2: GPU is lost"};
   EXPECT_EQ(nvml.gpus().error().message, "nvmlDeviceGetMemoryInfo_v2: GPU is lost");
   EXPECT_FALSE(topology_from(nvml));
+}
+
+TEST(NvmlWrapper, NobodyNeedsAGpuThatHangsToAskAboutAnother) {
+  const auto nvml = open_nvml(ALIQUOT_ONE_GPU_HANGS);
+  ASSERT_TRUE(nvml) << nvml.error().message;
+  const auto index = (*nvml)->index_at("00000001:01:00.0");
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(*index, 1u);
+  EXPECT_EQ((*nvml)->gpu(*index)->bus_id, "00000001:01:00.0");
+  EXPECT_EQ(*(*nvml)->wait_for_xid(*index, {}), 101u);
+  EXPECT_EQ(*(*nvml)->wait_for_xid(2, {}), 102u);
+  EXPECT_EQ((*nvml)->index_at("00000009:01:00.0").error().code, Errc::kNotFound);
 }
 
 TEST(NvmlWrapper, SaysWhichLibraryIsNotThere) {

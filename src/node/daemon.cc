@@ -82,6 +82,10 @@ class Daemon::Probes final : public broker::ProbeSource {
       }
       return rows;
     }
+    Result<std::vector<broker::ProbedUse>> use(std::uint32_t gpu, std::uint64_t after_us) override {
+      return daemon_.probes_ ? daemon_.probes_->use(gpu, after_us)
+                             : std::vector<broker::ProbedUse>();
+    }
     bool is_machine_wide() const override { return !daemon_.driver_.simulated(); }
 
    private:

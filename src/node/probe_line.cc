@@ -92,6 +92,21 @@ Json processes_json(const std::vector<inventory::NvmlProcess>& processes) {
   return list;
 }
 
+template <typename V, typename U>
+void describe_use(V& v, U& use) {
+  v("pid", use.pid), v("at_us", use.at_us), v("percent", use.percent);
+}
+
+Json use_json(const std::vector<inventory::NvmlUse>& samples) {
+  Json list = Json::array();
+  for (const inventory::NvmlUse& sample : samples) {
+    Writer one;
+    describe_use(one, sample);
+    list.append(one.take());
+  }
+  return list;
+}
+
 Json held_json(const inventory::NvmlHeld& held) {
   Writer memory;
   describe_memory(memory, held.memory);
@@ -148,6 +163,7 @@ std::string probe_line_text(const ProbeLine& line) {
   if (line.reading) json.set("reading", reading_json(*line.reading));
   if (line.held) json.set("held", held_json(*line.held));
   if (line.xid) json.set("xid", *line.xid);
+  if (!line.use.empty()) json.set("use", use_json(line.use));
   if (!line.error.empty()) json.set("error", line.error);
   return json.dump();
 }
@@ -167,6 +183,10 @@ Result<ProbeLine> parse_probe_line(std::string_view text) {
     Reader memory(*held);
     describe_memory(memory, line.held.emplace().memory);
     line.held->processes = processes_of(*held);
+  }
+  for (const Json& item : items(*json, "use")) {
+    Reader sample(item);
+    describe_use(sample, line.use.emplace_back());
   }
   Reader rest(*json);
   rest("xid", line.xid);

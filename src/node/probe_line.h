@@ -2,7 +2,7 @@
 //
 //   daemon -> probe  one byte, a question
 //   probe -> daemon  {"reading": {...}} or {"held": {...}} to each, {"error": "..."} with it or
-//                    instead; {"xid": 79} when there was one
+//                    instead; {"xid": 79} when there was one; {"use": [...]} when somebody used it
 //
 // A reading is the GPU's changing state and what its health is judged by: some thirty questions to
 // NVML. What is held, which is wanted every second, is four. Pure; any thread.
@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.h"
 #include "inventory/health.h"
@@ -31,7 +32,8 @@ struct ProbeLine {
   std::optional<GpuReading> reading;
   std::optional<inventory::NvmlHeld> held;
   std::optional<unsigned> xid;
-  std::string error;  // the driver's words; the GPU did not answer
+  std::vector<inventory::NvmlUse> use;  // samples not told before
+  std::string error;                    // the driver's words; the GPU did not answer
 };
 
 // Without the line's end.

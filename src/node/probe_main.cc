@@ -1,7 +1,7 @@
 // aliquot-probe: asks NVML about one GPU on behalf of aliquotd, which never calls NVML itself: a
 // call that hangs then costs one GPU its freshness and nothing else. A program of its own, small.
 //
-//   gpu LIBNVIDIA-ML UUID             answers each question on stdin with a line (probe_line.h)
+//   gpu LIBNVIDIA-ML UUID BUS-ID      answers each question on stdin with a line (probe_line.h)
 //   driver STATE-DIRECTORY [SIM]      says which driver is met, as JSON
 //   inventory STATE-DIRECTORY DRIVER  prints the machine's inventory
 //
@@ -24,14 +24,15 @@ namespace aliquot::node {
 namespace {
 
 constexpr std::chrono::seconds kXidWait(1);
-constexpr std::chrono::seconds kXidPause(30);  // where the driver has no events
+constexpr std::chrono::milliseconds kUsePause(250);  // as often as leases are audited
+constexpr std::chrono::seconds kXidPause(30);        // where the driver has no events
 
 int fail(const std::string& message) {
   std::fprintf(stderr, "aliquot-probe: %s\n", message.c_str());
   return 1;
 }
 
-// Lines come from two threads.
+// Lines come from several threads.
 void say(const ProbeLine& line) {
   static std::mutex mutex;
   const std::string text = probe_line_text(line) + '\n';
@@ -41,14 +42,27 @@ void say(const ProbeLine& line) {
 
 [[noreturn]] void watch_xids(inventory::Nvml& nvml, unsigned gpu) {
   for (;;) {
-    const auto event = nvml.wait_for_xid(kXidWait);
-    if (!event) {
+    const auto xid = nvml.wait_for_xid(gpu, kXidWait);
+    if (!xid) {
       std::this_thread::sleep_for(kXidPause);
-    } else if (const auto& seen = *event; seen && seen->gpu == gpu) {
+    } else if (*xid) {
       ProbeLine line;
-      line.xid = seen->xid;
+      line.xid = *xid;
       say(line);
     }
+  }
+}
+
+// What a lease's work is held to (broker::Compute::judge): unasked, so that it waits for no answer
+// and nobody for it.
+[[noreturn]] void watch_use(inventory::Nvml& nvml, unsigned gpu) {
+  for (std::uint64_t told_us = 0;; std::this_thread::sleep_for(kUsePause)) {
+    auto use = nvml.use(gpu, told_us);
+    if (!use || use->empty()) continue;
+    ProbeLine line;
+    line.use = *std::move(use);
+    for (const inventory::NvmlUse& sample : line.use) told_us = std::max(told_us, sample.at_us);
+    say(line);
   }
 }
 
@@ -70,18 +84,21 @@ ProbeLine answer(inventory::Nvml& nvml, unsigned gpu, char question) {
   return line;
 }
 
-int probe_gpu(const std::string& library, const std::string& uuid) {
+// Found by its place, so that no other GPU has to answer for it.
+int probe_gpu(const std::string& library, const std::string& uuid, const std::string& bus_id) {
   auto nvml = inventory::open_nvml(library);
   if (!nvml) return fail(nvml.error().message);
-  const auto gpus = (*nvml)->gpus();
-  if (!gpus) return fail(gpus.error().message);
-  const auto at = std::ranges::find(*gpus, uuid, &inventory::NvmlGpu::uuid);
-  if (at == gpus->end()) return fail("the driver has no GPU " + uuid);
-  const auto gpu = static_cast<unsigned>(at - gpus->begin());
-  std::thread([&nvml = **nvml, gpu] { watch_xids(nvml, gpu); }).detach();  // ends with us
+  const auto at = (*nvml)->index_at(bus_id);
+  if (!at) return fail(at.error().message);
+  const unsigned gpu = *at;
+  const auto found = (*nvml)->gpu(gpu);
+  if (!found) return fail(found.error().message);
+  if (found->uuid != uuid) return fail("the GPU at " + bus_id + " is not " + uuid);
+  std::thread([&nvml = **nvml, gpu] { watch_xids(nvml, gpu); }).detach();  // end with us
+  std::thread([&nvml = **nvml, gpu] { watch_use(nvml, gpu); }).detach();
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) == 1) say(answer(**nvml, gpu, byte));
-  ::_exit(0);  // the other thread may be inside the driver
+  ::_exit(0);  // the other threads may be inside the driver
 }
 
 int print_driver(const std::string& state_directory, const std::string& sim) {
@@ -110,13 +127,14 @@ int print_inventory(const std::string& state_directory, const std::string& name)
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
-  if (words.size() == 4 && words[1] == "gpu") return aliquot::node::probe_gpu(words[2], words[3]);
+  if (words.size() == 5 && words[1] == "gpu")
+    return aliquot::node::probe_gpu(words[2], words[3], words[4]);
   if (words.size() == 4 && words[1] == "inventory")
     return aliquot::node::print_inventory(words[2], words[3]);
   if (words.size() >= 3 && words.size() <= 4 && words[1] == "driver")
     return aliquot::node::print_driver(words[2], words.size() == 4 ? words[3] : "");
   std::fputs(
-      "usage: aliquot-probe gpu LIBNVIDIA-ML UUID | driver STATE-DIRECTORY [SIM] |"
+      "usage: aliquot-probe gpu LIBNVIDIA-ML UUID BUS-ID | driver STATE-DIRECTORY [SIM] |"
       " inventory STATE-DIRECTORY DRIVER\n",
       stderr);
   return 2;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 namespace aliquot::node {
@@ -21,6 +22,8 @@ constexpr Nanoseconds kKillAfter = 30 * kSecond;
 constexpr Nanoseconds kFirstPause = kSecond, kLongestPause = 60 * kSecond;
 // A reading older than this says nothing about room any more.
 constexpr Nanoseconds kStale = 15 * kSecond;
+// They are looked at four times a second.
+constexpr std::uint64_t kUseKeptUs = 2'000'000;
 constexpr std::size_t kLongestLine = 1u << 20;
 
 }  // namespace
@@ -71,8 +74,9 @@ void ProbePool::start(Probe& probe) {
   probe.started_at = loop_.now();
   probe.partial.clear();
   probe.asked_at = 0;
-  auto child = ChildProcess::start(
-      {options_.program.string(), "gpu", options_.libnvidia_ml.string(), probe.gpu.uuid});
+  auto child =
+      ChildProcess::start({options_.program.string(), "gpu", options_.libnvidia_ml.string(),
+                           probe.gpu.uuid, probe.gpu.bus_id});
   if (!child) {
     options_.log.error(child.error().message);
     return;
@@ -112,6 +116,7 @@ void ProbePool::drain(Probe& probe) {
 
 void ProbePool::take(Probe& probe, const ProbeLine& line) {
   if (line.xid && listener_ != nullptr) listener_->xid(probe.gpu.uuid, *line.xid);
+  if (!line.use.empty()) keep_use(probe, line.use);
   if (!line.reading && !line.held && line.error.empty()) return;
   probe.asked_at = 0;
   if (!line.reading && !line.held) return;  // the driver's own error: its reading ages
@@ -127,6 +132,24 @@ void ProbePool::take(Probe& probe, const ProbeLine& line) {
   probe.reading = line.reading;
   if (line.error.empty()) probe.read_at = probe.held_at = loop_.now();
   if (listener_ != nullptr) listener_->read(probe.gpu.uuid, *line.reading);
+}
+
+void ProbePool::keep_use(Probe& probe, const std::vector<inventory::NvmlUse>& samples) {
+  std::uint64_t newest = 0;
+  for (const inventory::NvmlUse& sample : samples) {
+    newest = std::max(newest, sample.at_us);
+    probe.use.push_back({sample.pid, sample.at_us, static_cast<double>(sample.percent)});
+  }
+  std::erase_if(probe.use,
+                [&](const broker::ProbedUse& one) { return one.at_us + kUseKeptUs < newest; });
+}
+
+std::vector<broker::ProbedUse> ProbePool::use(std::uint32_t gpu, std::uint64_t after_us) const {
+  std::vector<broker::ProbedUse> newer;
+  if (gpu < probes_.size())
+    std::ranges::copy_if(probes_[gpu]->use, std::back_inserter(newer),
+                         [&](const broker::ProbedUse& one) { return one.at_us > after_us; });
+  return newer;
 }
 
 void ProbePool::tick() {

@@ -68,6 +68,8 @@ class ProbePool {
   // Asks every GPU that is not silent already what is held of it, waits at most 50 ms, and says
   // what is known.
   std::vector<broker::ProbedGpu> measure();
+  // What the probes have told lately of who used a GPU, by its place in measure(); asks nobody.
+  std::vector<broker::ProbedUse> use(std::uint32_t gpu, std::uint64_t after_us) const;
   std::vector<LatestReading> latest() const;
   bool is_machine_wide() const { return options_.machine_wide; }
   // Whole readings, four times in a health check's interval; on the loop.
@@ -87,6 +89,7 @@ class ProbePool {
     unsigned restarts = 0;
     Nanoseconds told_silent_at = 0;  // 0: not since its last answer
     std::optional<GpuReading> reading;
+    std::vector<broker::ProbedUse> use;  // the newest samples
   };
 
   void tick();
@@ -96,6 +99,7 @@ class ProbePool {
   bool wants_reading(const Probe& probe) const;
   void drain(Probe& probe);
   void take(Probe& probe, const ProbeLine& line);
+  static void keep_use(Probe& probe, const std::vector<inventory::NvmlUse>& samples);
   void await_answers();
   broker::ProbedGpu row(const Probe& probe) const;
 

@@ -54,6 +54,15 @@ TEST(ProbeLine, JunkIsAnErrorAndAnXidComesAlone) {
   EXPECT_FALSE(read->reading);
 }
 
+TEST(ProbeLine, WhoUsedTheGpuReadsBackWhole) {
+  ProbeLine line;
+  line.use = {{.pid = 42, .at_us = 1'700'000'000'000'000, .percent = 63}};
+  const auto read = parse_probe_line(probe_line_text(line));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->use, line.use);
+  EXPECT_FALSE(read->reading);
+}
+
 class Heard final : public ProbeListener {
  public:
   void read(const std::string& uuid, const GpuReading& /*reading*/) override { reads += uuid; }
@@ -66,17 +75,21 @@ struct ProbePoolTest : testing::Test {
   ProbePoolTest() {
     std::string name = testing::TempDir() + "/probes-XXXXXX";
     root = mkdtemp(name.data());
-    ProbeLine line, held;
+    ProbeLine line, held, used;
     line.reading = reading_with(900);
     held.held =
         inventory::NvmlHeld{{1000, 10, 190, 800}, {{43, 78, inventory::ProcessKind::kCompute}}};
-    // By the GPU's name: h hangs, e ends at once, x tells of an XID first, m has taken more
-    // since, and s is slow to say so.
+    used.use = {{.pid = 42, .at_us = 1'000'000, .percent = 5},
+                {.pid = 42, .at_us = 7'000'000, .percent = 63}};
+    // By the GPU's name: h hangs, e ends at once, x tells of an XID and u of its use first, m has
+    // taken more since, and s is slow to say so.
     EXPECT_TRUE(write_file_atomically(
         root / "probe",
         "#!/bin/bash\ncase $3 in\nh) exec sleep 60;;\ne) exit "
-        "1;;\nx) echo '{\"xid\": 79}';;\nesac\n"
-        "while IFS= read -r -N 1 q; do case $q$3 in mm|ms) [ $3 = m ] || sleep 0.08; echo '" +
+        "1;;\nx) echo '{\"xid\": 79}';;\nu) echo '" +
+            probe_line_text(used) +
+            "';;\nesac\n"
+            "while IFS= read -r -N 1 q; do case $q$3 in mm|ms) [ $3 = m ] || sleep 0.08; echo '" +
             probe_line_text(held) + "';; *) echo '" + probe_line_text(line) + "';; esac; done\n",
         0755));
   }
@@ -185,6 +198,20 @@ TEST_F(ProbePoolTest, AnXidIsToldAtOnce) {
   clock.advance(kSecond);
   const auto probes = pool({"x"});
   EXPECT_TRUE(turn_until([&] { return heard.xids == "x79"; }));
+}
+
+TEST_F(ProbePoolTest, WhatAGpuWasUsedForIsKnownWithoutAsking) {
+  clock.advance(kSecond);
+  const auto probes = pool({"a", "u"});
+  ASSERT_TRUE(turn_until([&] { return heard.reads.find('u') != std::string::npos; }));
+  const auto use = probes->use(1, 0);
+  ASSERT_EQ(use.size(), 1u) << "the older sample is of no use any more";
+  EXPECT_EQ(use[0].pid, 42);
+  EXPECT_EQ(use[0].at_us, 7'000'000u);
+  EXPECT_EQ(use[0].percent, 63);
+  EXPECT_TRUE(probes->use(1, use[0].at_us).empty());
+  EXPECT_TRUE(probes->use(0, 0).empty());
+  EXPECT_TRUE(probes->use(2, 0).empty());
 }
 
 TEST_F(ProbePoolTest, AnotherInventoryKeepsTheProbesOfGpusThatStay) {
