@@ -97,6 +97,10 @@ Status Book::enter(std::unique_ptr<Lease> lease) {
   auto socket = LeaseSocket::open(*lease, loop_, options_.identity, options_.socket);
   if (!socket) return socket.error();
   const std::string name = lease->name();
+  if (!lease->files().is_guarded())
+    options_.log.warning("lease " + name +
+                         ": no read-only mount for its grant; it holds against accidents, not "
+                         "against root or programs of the same user that mean to cheat");
   compute_.enter(*lease);
   leases_[name] = {std::move(lease), std::move(*socket)};
   ++changes_;
@@ -150,10 +154,6 @@ Result<std::unique_ptr<Lease>> Book::make(const LeaseRequest& request) {
   options_.log.info("lease " + request.name + ": created on " + std::to_string((*lease)->gpus()) +
                     ((*lease)->gpus() == 1 ? " GPU, " : " GPUs, ") +
                     model::memory_text((*lease)->limit_bytes(0)) + " each");
-  if (!(*lease)->files().is_guarded())
-    options_.log.warning("lease " + request.name +
-                         ": no read-only mount for its grant; it holds against accidents, not "
-                         "against programs of the same user that mean to cheat");
   return lease;
 }
 
@@ -166,7 +166,13 @@ Result<LeaseGrant> Book::hold(const LeaseRequest& request) {
   auto lease = make(request);
   if (!lease) return lease.error();
   (*lease)->hold(true);
-  if (const Status entered = enter(std::move(*lease)); !entered) {
+  Status entered;
+  if (options_.hold_guarded_only && !(*lease)->files().is_guarded())
+    entered = Error{Errc::kDenied, "hold lease " + request.name +
+                                       ": no read-only mount for its grant, which root in a "
+                                       "container could then write; it takes CAP_SYS_ADMIN"};
+  if (entered) entered = enter(std::move(*lease));
+  if (!entered) {
     discard(options_.directory / request.name);
     return entered.error();
   }

@@ -29,6 +29,7 @@ struct BookOptions {
   IdentityPath identity = IdentityPath::kAuto;
   SocketLimits socket;
   Chooser choose = least_room;
+  bool hold_guarded_only = false;  // hold() refuses where the kernel makes no read-only mount
   log::Log log;
 };
 

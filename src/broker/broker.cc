@@ -31,7 +31,7 @@ Broker::Broker(BrokerOptions options, ProbeSource& probes, const Clock& clock, U
       loop_(clock),
       book_({options_.state_directory / "leases",
              options_.audience == Audience::kEveryone ? 0711u : 0700u, options_.identity,
-             options_.socket, options_.choose, options_.log},
+             options_.socket, options_.choose, options_.hold_guarded_only, options_.log},
             probes, loop_),
       busy_at_(clock.now()) {}
 

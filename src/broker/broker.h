@@ -27,6 +27,8 @@ struct BrokerOptions {
   IdentityPath identity = IdentityPath::kAuto;
   SocketLimits socket;
   Audience audience = Audience::kOwner;
+  // Leases that are held (containers, in which tenants are root) need a guarded grant.
+  bool hold_guarded_only = false;
   int inherited_listener = -1;  // of broker.sock, from who started us (systemd); -1: made here
   Chooser choose = least_room;
   // What `notes` are answered with, asked on the loop; empty: none.

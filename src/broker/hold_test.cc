@@ -1,6 +1,8 @@
 // Leases that somebody holds, and a broker that serves every user of a machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 
 #include "broker/broker_fixture.h"
 
@@ -15,8 +17,7 @@ struct HoldTest : testing::Test {
   }
   ~HoldTest() override { std::filesystem::remove_all(directory); }
 
-  std::unique_ptr<Broker> open() {
-    BrokerOptions options;
+  std::unique_ptr<Broker> open(BrokerOptions options = {}) {
     options.state_directory = directory;
     options.audience = Audience::kEveryone;
     auto broker = Broker::open(options, probes, clock);
@@ -58,6 +59,37 @@ TEST_F(HoldTest, AHeldLeaseLivesWithoutProcessesAndIsTakenOver) {
   broker = open();
   ASSERT_TRUE(broker->book().row("pod"));
   EXPECT_EQ(broker->book().row("pod")->gpus.at(0).limit_bytes, 4 * kTestGiB);
+}
+
+// This thread may make no mounts while it lives.
+class WithoutMounts {
+ public:
+  WithoutMounts() {
+    syscall(SYS_capget, &header_, before_);
+    __user_cap_data_struct less[2] = {before_[0], before_[1]};
+    less[0].effective &= ~(1u << CAP_SYS_ADMIN);
+    syscall(SYS_capset, &header_, less);
+  }
+  ~WithoutMounts() { syscall(SYS_capset, &header_, before_); }
+  WithoutMounts(const WithoutMounts&) = delete;
+  WithoutMounts& operator=(const WithoutMounts&) = delete;
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct before_[2]{};
+};
+
+TEST_F(HoldTest, AGrantThatRootInAContainerCouldWriteIsNotHeldWhereThatMatters) {
+  const WithoutMounts without;
+  BrokerOptions strict;
+  strict.hold_guarded_only = true;
+  auto broker = open(strict);
+  EXPECT_EQ(broker->book().hold(request("pod")).error().code, Errc::kDenied);
+  EXPECT_EQ(broker->book().size(), 0u);
+  EXPECT_TRUE(std::filesystem::is_empty(directory / "leases"));
+  broker.reset();
+  broker = open();
+  EXPECT_FALSE(broker->book().hold(request("pod"))->guarded);
 }
 
 TEST_F(HoldTest, AReleasedLeaseThatNobodyUsesIsGoneAtOnceAndItsRoomWithIt) {

@@ -156,6 +156,7 @@ Status Daemon::start_broker() {
   broker::BrokerOptions broker_options;
   broker_options.state_directory = options_.config.state_directory;
   broker_options.audience = broker::Audience::kEveryone;
+  broker_options.hold_guarded_only = true;
   broker_options.inherited_listener = options_.inherited_listener;
   broker_options.log = options_.log.named("broker");
   broker_options.choose = [this](const std::vector<broker::RoomRow>& fitting, std::size_t count) {

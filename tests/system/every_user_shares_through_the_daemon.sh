@@ -13,8 +13,11 @@ his=$work/installed/bin/aliquot
 his_driver="python3 $work/installed/bin/driver.py"
 chmod -R a+rX "$ALIQUOT_STATE_DIR/sim" && chmod a+rw "$ALIQUOT_STATE_DIR/sim/m/socket"
 export ALIQUOT_DAEMON_DIR=$work/daemon
+# With what the shipped unit lets it do, and no more.
+bounds=$(sed -n 's/^CapabilityBoundingSet=//p' "$here/../../deploy/systemd/aliquotd.service" | tr 'A-Z ' 'a-z,' |
+  sed 's/cap_/+/g')
 start_daemon() {
-  "$BUILD/bin/aliquotd" --sim m --kubelet no --state-directory "$ALIQUOT_DAEMON_DIR" \
+  setpriv --no-new-privs --bounding-set "-all,$bounds" "$BUILD/bin/aliquotd" --sim m --kubelet no --state-directory "$ALIQUOT_DAEMON_DIR" \
     --cache-directory "$work/cache" 2>>"$work/aliquotd.log" &
   daemon=$!
   within 10 "$aliquot" ps >/dev/null
@@ -30,6 +33,7 @@ he "$his" share set his --memory 3GiB >/dev/null
 same "his limit" $((3 * GiB)) "$(lease his gpus.0.limit_bytes)"
 "$aliquot" run -q --name mine --memory 4GiB -- $driver hold $GiB &
 within 20 used_at_least mine $GiB
+! grep 'no read-only mount' "$work/aliquotd.log" || fail "what the unit allows does not suffice to guard grants"
 ! he "$his" share set mine --memory 1GiB 2>/dev/null || fail "he changed another user's lease"
 ! he "$his" broker --stop 2>/dev/null || fail "he ended the daemon"
 
