@@ -135,7 +135,7 @@ TEST_P(Attach, AProcessThatClosesAllItsDescriptorsStaysCharged) {
     return 0;
   });
   ASSERT_TRUE(eventually([&] { return *step == 1; }));
-  usleep(600'000);  // longer than it takes to notice an exec
+  usleep(900'000);  // longer than it takes to notice an exec
   EXPECT_EQ(used("a"), 600u);
   kill_broker();
   start_broker();

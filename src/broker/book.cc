@@ -12,6 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostLeases = 1000;
+// An exec is noticed within a second.
+constexpr unsigned kRoundsToImages = 3;
 
 Status check_name(const std::string& name) {
   const bool good = !name.empty() && name.size() <= 48 && name.front() != '.' &&
@@ -294,9 +296,10 @@ Status Book::set_observed(const std::string& name, bool observed) {
 }
 
 void Book::often() {
+  const bool images = ++rounds_ % kRoundsToImages == 0;
   for (auto& [name, entry] : leases_) {
     entry.socket->tidy();
-    entry.lease->check_images();
+    if (images) entry.lease->check_images();
   }
   remove_finished();
   audit_compute();

@@ -146,6 +146,7 @@ class Book {
   Compute compute_;  // uses the leases' files
   std::uint64_t changes_ = 0;
   unsigned next_number_ = 1;
+  unsigned rounds_ = 0;  // of often()
 };
 
 }  // namespace aliquot::broker

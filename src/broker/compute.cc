@@ -148,14 +148,13 @@ void Compute::read_terms(const Lease& lease, unsigned gpu) {
       [&](ComputeGpu& compute, Nanoseconds now) { compute.read_terms(now, seat.tenant); });
 }
 
-// Once for each GPU, however many leases are then reported: it wakes the GPU's thread.
+// Once for each GPU, however many leases are then reported.
 void Compute::charge(const Lease* lease) {
   std::set<Gpu*> wanted;
   for (const auto& [one, seats] : seats_)
     if (lease == nullptr || one == lease)
       for (const Seat& seat : seats) wanted.insert(seat.gpu);
-  for (Gpu* gpu : wanted)
-    gpu->thread->with([](ComputeGpu& compute, Nanoseconds now) { compute.step(now); });
+  for (Gpu* gpu : wanted) gpu->thread->step([](const ComputeGpu&, Nanoseconds) {});
 }
 
 void Compute::add_compute(const Lease& lease, LeaseRow& row) const {
@@ -186,15 +185,14 @@ void Compute::add_compute(const Lease& lease, LeaseRow& row) const {
   }
 }
 
-// All seats of a GPU in one go: each visit wakes its thread.
+// All seats of a GPU in one go.
 void Compute::seldom() {
   for (auto& [key, gpu] : gpus_) {
     std::vector<Seat*> taken;
     for (auto& [lease, seats] : seats_)
       for (Seat& seat : seats)
         if (seat.gpu == &gpu) taken.push_back(&seat);
-    gpu.thread->with([&](ComputeGpu& compute, Nanoseconds now) {
-      compute.step(now);
+    gpu.thread->step([&](const ComputeGpu& compute, Nanoseconds now) {
       for (Seat* seat : taken) seat->look(now, compute.look(now, seat->tenant).account.charged_ns);
     });
   }

@@ -64,7 +64,7 @@ void ComputeThread::run() {
     Nanoseconds next = kNever;
     {
       const std::lock_guard lock(mutex_);
-      next = gpu_->step(clock_.now());
+      next = due_ = gpu_->step(clock_.now());
       demands_ = gpu_->demands();
     }
     wait(next, poked);

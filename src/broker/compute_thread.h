@@ -31,7 +31,17 @@ class ComputeThread {
     return work(*gpu_, clock_.now());
   }
 
-  // The same for work that neither steps nor changes anything: the thread sleeps on.
+  // Steps now, then calls work(gpu, now), which changes nothing. The thread sleeps on, unless it is
+  // now due earlier than it sleeps for.
+  template <typename Work>
+  auto step(Work work) {
+    const std::lock_guard lock(mutex_);
+    const Nanoseconds now = clock_.now();
+    if (gpu_->step(now) < due_) poke();
+    return work(static_cast<const ComputeGpu&>(*gpu_), now);
+  }
+
+  // For work that neither steps nor changes anything: the thread sleeps on.
   template <typename Work>
   auto peek(Work work) {
     const std::lock_guard lock(mutex_);
@@ -58,6 +68,7 @@ class ComputeThread {
   MonotonicClock clock_;  // of the words in shared memory and of the kernel's timeouts
   std::unique_ptr<ComputeGpu> gpu_;
   std::mutex mutex_;
+  Nanoseconds due_ = 0;  // when the thread steps by itself; guarded by mutex_
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint32_t> poked_{0};
   bool can_wait_for_many_ = true;

@@ -15,9 +15,6 @@ namespace {
 
 // Keys of the deaths epoll: slots by number, runners above them.
 constexpr std::uint64_t kRunnerKey = 1ull << 32;
-// One pass of check_images() looks at so many processes (about 20 us each): two passes see all of
-// a lease, half a second.
-constexpr unsigned kImagesAtOnce = wire::kMaxSlots / 2;
 constexpr unsigned kMostComplaints = 50;
 constexpr unsigned kBumpRounds = 64;
 
@@ -193,6 +190,7 @@ Lease::AttachAnswer Lease::attach(Peer peer, std::uint64_t image) {
     return refuse(wire::Answer::kFull, "all " + std::to_string(slot_count()) +
                                            " process slots of lease " + name() + " are taken");
   const auto slot = static_cast<unsigned>(unused);
+  written_ = true;
   // Orphan bytes: a survivor in a killed process's memory may have written after its reclaim.
   if (!is_alive(peer.pidfd.get()) || !empty_slot(slot)) return {};
   if (how == Belongs::kByDescent) remember_namespaces(pid);
@@ -287,6 +285,7 @@ void Lease::drop_runner(unsigned runner) {
 
 void Lease::reap() {
   if (slot_of_.empty() && runners_ == 0) return;  // nobody's end is waited for
+  std::erase_if(stuck_, [&](unsigned slot) { return free_slot(slot); });
   epoll_event events[64];
   for (int round = 0; round < 64; ++round) {
     const int n = epoll_wait(deaths_.get(), events, 64, 0);
@@ -296,7 +295,7 @@ void Lease::reap() {
       if ((key & kRunnerKey) != 0) {
         drop_runner(static_cast<unsigned>(key));
       } else if (const auto slot = static_cast<unsigned>(key); !free_slot(slot)) {
-        // Not watched meanwhile: a scribbler must not keep the loop awake. check_images() retries.
+        // Not watched meanwhile: a scribbler must not keep the loop awake. The next reap() retries.
         epoll_ctl(deaths_.get(), EPOLL_CTL_DEL, slot_pidfd_[slot].get(), nullptr);
         stuck_.push_back(slot);
       }
@@ -366,18 +365,13 @@ void Lease::connection_ended(unsigned slot) {
 }
 
 void Lease::check_images() {
-  std::erase_if(stuck_, [&](unsigned slot) { return free_slot(slot); });
-  if (slot_of_.empty()) return;  // most leases of a node, four times a second
-  unsigned looked = 0;
-  for (unsigned i = 0; i < slot_count() && looked < kImagesAtOnce; ++i) {
-    next_image_check_ = (next_image_check_ + 1) % slot_count();
-    if (!slot_pidfd_[next_image_check_]) continue;
-    ++looked;
-    connection_ended(next_image_check_);
-  }
+  if (slot_of_.empty()) return;  // most leases of a node
+  for (unsigned slot = 0; slot < slot_count(); ++slot)
+    if (slot_pidfd_[slot]) connection_ended(slot);
 }
 
 void Lease::audit() {
+  if (!written_) return;
   for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
     // First, for taking back what lies in free slots would cover the traces.
     if (quota(gpu).audit() == wire::Outcome::kRefused) {
@@ -394,6 +388,7 @@ void Lease::audit() {
     complain("its ledger was truncated by one of its processes; nothing is granted any more");
     end(wire::LeaseState::kPoisoned);
   }
+  written_ = !slot_of_.empty();
 }
 
 Status Lease::set_limit(unsigned gpu, std::uint64_t bytes) {

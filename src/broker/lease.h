@@ -70,13 +70,14 @@ class Lease {
   void reap();
   // The connection that a slot's process attached by has ended: look whether its image is gone.
   void connection_ended(unsigned slot);
-  // Four times a second: what could not be done at once, images that are gone. Bounded work.
+  // Looks for processes whose image is gone: some 20 us for each that is attached.
   void check_images();
   // Called for each slot that is taken, those that are included, and whenever one is taken (also
   // anew, by another image) or its process is gone.
   using SlotObserver = std::function<void(unsigned slot, bool taken)>;
   void follow_slots(SlotObserver observer);
-  // Once a second: head against mirrors, bytes in free slots, truncation.
+  // Once a second: head against mirrors, bytes in free slots, truncation. Nothing where no process
+  // was since the last time.
   void audit();
 
   // In force when this returns ok. Bytes at most the GPU's memory.
@@ -150,8 +151,8 @@ class Lease {
   std::vector<unsigned> stuck_;  // dead slots whose bytes a scribbler kept us from subtracting
   std::array<SteadyExcess, wire::kMaxGpus> excess_;
   std::array<std::uint64_t, wire::kMaxGpus> held_back_{};
+  bool written_ = true;  // maybe, since the last audit(): a process was attached
   unsigned runners_ = 0;
-  unsigned next_image_check_ = 0;
   unsigned complaints_ = 0;
   std::uint64_t held_off_ = 0;
 };

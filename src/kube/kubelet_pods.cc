@@ -1,6 +1,8 @@
 #include "kube/kubelet_pods.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "kube/object.h"
 
@@ -12,6 +14,10 @@ constexpr int kAnswersWithout = 10;
 
 bool same(const Pods& a, const Pods& b) {
   return std::ranges::equal(a, b, [](const PodRef& x, const PodRef& y) { return *x == *y; });
+}
+
+auto name_of(const PodRef& pod) {
+  return std::pair<std::string_view, std::string_view>(pod->name_space, pod->name);
 }
 
 }  // namespace
@@ -51,7 +57,7 @@ Status KubeletPods::refresh(const std::stop_token& stop) {
   }
   if (const Status read = reader.done(); !read) return read;
   keep_missing(fresh);
-  std::ranges::sort(fresh, {}, [](const PodRef& pod) { return pod->full_name(); });
+  std::ranges::sort(fresh, {}, name_of);
   bool news = false;
   {
     const std::lock_guard lock(mutex_);
@@ -66,10 +72,10 @@ Status KubeletPods::refresh(const std::stop_token& stop) {
 // Adds to an answer what is missing from it for the first few times.
 void KubeletPods::keep_missing(Pods& fresh) {
   std::map<std::string, int> still;
+  std::set<std::pair<std::string_view, std::string_view>> there;
+  for (const PodRef& now : fresh) there.insert(name_of(now));
   for (const PodRef& before : pods()) {
-    const bool replaced = std::ranges::any_of(
-        fresh, [&](const PodRef& now) { return now->full_name() == before->full_name(); });
-    if (replaced) continue;
+    if (there.contains(name_of(before))) continue;
     const int times = missing_[before->uid] + 1;
     if (times >= kAnswersWithout) continue;
     still[before->uid] = times;
