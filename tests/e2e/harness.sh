@@ -110,4 +110,5 @@ slots_offered() { kubectl get node "$NODE" -o 'jsonpath={.status.allocatable.ali
 gpus_allocatable() { [ "$(slots_offered)" = 128 ]; }  # 8 GPUs with 16 slots
 # Kubelet's own view, which its node status follows at the next sync.
 kubelet_offers_all() { [ "$(on_node podresources allocatable aliquot.dev/gpu)" = 128 ]; }
+kubelet_answers() { on_node podresources allocatable aliquot.dev/gpu; }
 GiB=$((1 << 30)) MiB=$((1 << 20))

@@ -28,6 +28,10 @@ for name in busy_seconds_total memory_granted_byte_seconds_total memory_unused_b
   energy_joules_total; do
   within 20 more "$(of_train $name)" 0
 done
+# Before the lint, so that it sees the series of an XID too.
+xid="aliquot_gpu_xid_errors_total{gpu=\"1\""
+"$aliquot" sim fault m --gpu 1 --xid 31
+within 10 more "$xid" 0
 scrape >"$work/text"
 promtool check metrics <"$work/text" || fail "promtool has something to say of the default set"
 for name in container_gpu_utilization container_gpu_memory_usage container_gpu_memory_limit \
@@ -71,9 +75,6 @@ for name in DCGM_FI_DEV_FB_USED DCGM_FI_DEV_GPU_UTIL hami_vgpu_memory_limit_byte
 done
 
 # A GPU that hangs: its age grows, its figures go, the other's stay.
-xid="aliquot_gpu_xid_errors_total{gpu=\"1\""
-"$aliquot" sim fault m --gpu 1 --xid 31
-within 10 more "$xid" 0
 "$aliquot" sim fault m --gpu 1 --nvml-hang 600000
 silent() { ! value 'aliquot_gpu_power_watts{gpu="1"' >/dev/null; }
 within 40 silent
