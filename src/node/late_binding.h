@@ -86,8 +86,8 @@ class LateBinding final : public PluginDecisions {
   Result<ContainerGift> allocate(const std::vector<std::string>& ids) override;
   Status before_start(const std::vector<std::string>& ids) override;
 
-  // Releases the leases of containers that kubelet knows no more. Nothing when kubelet does not
-  // answer.
+  // Releases the leases of containers that kubelet knows no more, and removes the libraries that no
+  // container has any more. Nothing when kubelet does not answer.
   Status reconcile();
   // Brings the live changes that pods ask for (aliquot.dev/share) into force. Any thread.
   void apply_changes(const kube::Pods& pods);
@@ -116,6 +116,7 @@ class LateBinding final : public PluginDecisions {
   Result<broker::LeaseGrant> hold(broker::LeaseRequest request, bool assigned);
   Status publish(const kube::Pod& pod, BoundContainer& bound, const broker::LeaseGrant& grant);
   void release(const BoundContainer& bound);
+  void remove_old_libraries() const;
   void apply_change(const BoundContainer& bound, const kube::Pod& pod);
   Status set_share(const std::string& lease, const std::vector<std::string>& gpus,
                    const broker::LeaseRequest& request);

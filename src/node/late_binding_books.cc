@@ -102,7 +102,32 @@ Status LateBinding::reconcile() {
       return true;
     }));
   }
+  remove_old_libraries();
   return {};
+}
+
+// Whose they are stands in the containers' specifications. Not where there are none: what Allocate
+// once answered is known to kubelet alone.
+void LateBinding::remove_old_libraries() const {
+  if (options_.way != InjectionWay::kCdi) return;
+  std::error_code code;
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(options_.files.libraries.parent_path(), code))
+    if (entry.path() != options_.files.libraries) old.push_back(entry.path());
+  if (old.empty()) return;
+  std::string all;
+  for (const auto& entry : fs::directory_iterator(options_.cdi_directory, code)) {
+    if (!is_spec_of_ours(entry.path().filename().string())) continue;
+    const auto text = read_file(entry.path(), kLargestRecord);
+    if (!text) return;  // what it names is not known
+    all += *text;
+  }
+  if (code) return;
+  for (const fs::path& directory : old)
+    if (all.find(directory.string()) == std::string::npos) {
+      options_.log.info("libraries " + directory.string() + ": no container has them; removed");
+      fs::remove_all(directory, code);
+    }
 }
 
 void LateBinding::apply_changes(const kube::Pods& pods) {

@@ -246,6 +246,25 @@ TEST_F(LateBindingTest, WhatNobodyKnowsAnyMoreIsReleased) {
   EXPECT_TRUE(bound(lives));
 }
 
+TEST_F(LateBindingTest, OldLibrariesGoWithTheLastContainerThatHasThem) {
+  const auto versions = [this] {
+    return std::distance(fs::directory_iterator(root / "state/lib"), fs::directory_iterator());
+  };
+  pods.set({pod_of("p", "uid-1", {container("main")})});
+  ASSERT_TRUE(kubelet->pre_start(kResource, admit("p", "main")));
+  const fs::path before = fs::directory_iterator(root / "state/lib")->path();
+  stop();
+  ASSERT_TRUE(write_file_atomically(root / "libaliquot.so", "a newer library"));
+  start();
+  ASSERT_TRUE(binding->reconcile());
+  EXPECT_EQ(versions(), 2);
+  kubelet->remove("default", "p");
+  pods.set({});
+  ASSERT_TRUE(binding->reconcile());
+  EXPECT_EQ(versions(), 1);
+  EXPECT_FALSE(fs::exists(before));
+}
+
 TEST_F(LateBindingTest, AKubeletThatHasJustStartedAndListsNothingReleasesNothing) {
   pods.set({pod_of("p", "uid-1", {container("main")})});
   const auto ids = admit("p", "main");
