@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNvidiaResource = "nvidia.com/gpu";
 // What nobody tells us of: pods that ended while kubelet did not answer, leases left over.
 constexpr Nanoseconds kReconcileEvery = 10 * kSecond;
 // A process that uses a GPU past us is named within 10 s: its GPU is asked every 5 s, and two looks
@@ -394,6 +393,7 @@ void Daemon::maintain() {
       reconciled_at = clock_.now();
       // It says by itself what it repairs; a kubelet that is away is the watch's to report.
       if (binding_) static_cast<void>(binding_->reconcile());
+      if (resources_) compare_allocatable();
     }
     lock.lock();
     woken_.wait_for(lock, std::chrono::nanoseconds(kLookEvery),

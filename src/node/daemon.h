@@ -93,6 +93,9 @@ class Daemon {
   void maintain();
   void take_inventory();
   void look_at_tenants();
+  void compare_allocatable();
+  std::string unlike_offered(const KubeletWatch* watch, const std::string& resource,
+                             unsigned slots_per_gpu) const;
   void look_for_unleased(const std::vector<broker::LeaseRow>& leases);
   void report_unleased(const UnleasedProcess& process);
   void report_misconduct(const Misconduct& one);
@@ -122,10 +125,12 @@ class Daemon {
   std::shared_ptr<const Machine> machine_;  // shared with whoever looks while another is taken
   std::vector<UnleasedProcess> unleased_;
   std::vector<Misconduct> misconduct_;
+  std::string unlike_kubelet_;  // what it would give out is not what is offered
   std::condition_variable woken_;
   bool stopping_ = false, pods_changed_ = false, inventory_wanted_ = false;
   std::atomic<bool> ending_ = false;
-  std::vector<UnleasedProcess> unleased_candidates_;  // the maintenance thread's
+  std::vector<UnleasedProcess> unleased_candidates_;  // the maintenance thread's, as the next
+  std::string unlike_candidate_;
   std::thread maintenance_;
 };
 

@@ -8,6 +8,7 @@
 #include "common/pidfd.h"
 #include "node/daemon.h"
 #include "node/on_loop.h"
+#include "node/slots.h"
 
 namespace aliquot::node {
 namespace {
@@ -61,6 +62,8 @@ std::vector<broker::NoteRow> Daemon::notes() const {
     rows.push_back(
         {"unleased_process", "process " + std::to_string(process.pid), use_text(process)});
   const std::lock_guard lock(mutex_);
+  if (!unlike_kubelet_.empty())
+    rows.push_back({"allocatable", "kubelet", "would give out " + unlike_kubelet_});
   for (const Misconduct& one : misconduct_)
     rows.push_back({"tenant", "lease " + one.lease, one.text});
   return rows;
@@ -80,6 +83,40 @@ void Daemon::look_at_tenants() {
   for (const Misconduct& one : news_in(now, misconduct_)) report_misconduct(one);
   const std::lock_guard lock(mutex_);
   misconduct_ = std::move(now);
+}
+
+// Empty: alike, or there is nothing to compare: kubelet does not hold our stream, which is told
+// otherwise.
+std::string Daemon::unlike_offered(const KubeletWatch* watch, const std::string& resource,
+                                   unsigned slots_per_gpu) const {
+  if (watch == nullptr || !watch->is_ready()) return {};
+  const auto allocatable = resources_->allocatable(resource);
+  if (!allocatable) return {};
+  std::vector<std::string> healthy;
+  for (const OfferedGpu& gpu : board_.content().gpus)
+    if (gpu.healthy) healthy.push_back(gpu.uuid);
+  const std::string unlike = unlike_slots(*allocatable, healthy, slots_per_gpu);
+  return unlike.empty() ? unlike : resource + ": " + unlike;
+}
+
+// Said once two looks in a row have found it: kubelet hears of a change a moment after us.
+void Daemon::compare_allocatable() {
+  const Config& config = options_.config;
+  std::string now = unlike_offered(watch_.get(), config.resource, config.slots_per_gpu);
+  if (now.empty())
+    now = unlike_offered(nvidia_watch_.get(), kNvidiaResource, config.nvidia_replicas);
+  const std::string confirmed = now == unlike_candidate_ ? now : std::string();
+  unlike_candidate_ = std::move(now);
+  {
+    const std::lock_guard lock(mutex_);
+    if (unlike_kubelet_ == confirmed) return;
+    unlike_kubelet_ = confirmed;
+  }
+  if (confirmed.empty()) return;
+  const std::string text = "kubelet would give out " + confirmed;
+  options_.log.warning(text);
+  report({"Node", {}, options_.config.node_name, options_.config.node_name},
+         "AllocatableUnlikeInventory", text);
 }
 
 void Daemon::report_misconduct(const Misconduct& one) {

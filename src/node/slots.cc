@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 
 namespace aliquot::node {
 namespace {
@@ -59,6 +60,22 @@ std::vector<std::string> gpus_of(const std::vector<std::string>& ids) {
         slot && std::ranges::find(gpus, slot->uuid) == gpus.end())
       gpus.push_back(slot->uuid);
   return gpus;
+}
+
+std::string unlike_slots(const std::vector<std::string>& ids, const std::vector<std::string>& gpus,
+                         unsigned slots_per_gpu) {
+  std::map<std::string, unsigned> found;
+  for (const std::string& uuid : gpus) found[uuid] = 0;
+  for (const std::string& id : ids)
+    if (const auto slot = parse_slot_id(id)) ++found[slot->uuid];
+  std::string text;
+  for (const auto& [uuid, count] : found) {
+    const unsigned expected = std::ranges::find(gpus, uuid) != gpus.end() ? slots_per_gpu : 0;
+    if (count != expected)
+      text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " +
+              std::to_string(expected) + " slots of " + uuid;
+  }
+  return text;
 }
 
 }  // namespace aliquot::node

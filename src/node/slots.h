@@ -16,6 +16,7 @@ namespace aliquot::node {
 // Resources of one plugin number their slots apart, so that an id names its resource too: those of
 // nvidia.com/gpu begin here.
 inline constexpr unsigned kNvidiaSlots = 10'000;
+inline constexpr const char* kNvidiaResource = "nvidia.com/gpu";
 
 struct Slot {
   std::string uuid;  // of the GPU
@@ -35,5 +36,9 @@ bool are_nvidia(const std::vector<std::string>& ids);
 // The GPUs of the slots: each once, in the order in which they first occur. Ids of no slot are
 // left out.
 std::vector<std::string> gpus_of(const std::vector<std::string>& ids);
+
+// In words, how the ids differ from all slots of the GPUs: "0 of 16 slots of GPU-a"; empty: not.
+std::string unlike_slots(const std::vector<std::string>& ids, const std::vector<std::string>& gpus,
+                         unsigned slots_per_gpu);
 
 }  // namespace aliquot::node

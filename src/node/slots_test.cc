@@ -27,5 +27,11 @@ TEST(Slots, EachGpuIsNamedOnce) {
   EXPECT_EQ(gpus_of({"B::0", "A::3", "B::1", "junk"}), (std::vector<std::string>{"B", "A"}));
 }
 
+TEST(Slots, WhatDiffersFromTheGpusOfferedIsToldByGpu) {
+  EXPECT_EQ(unlike_slots({"B::0", "A::1", "A::0", "B::1"}, {"A", "B"}, 2), "");
+  EXPECT_EQ(unlike_slots({"A::0", "C::0"}, {"A", "B"}, 2),
+            "1 of 2 slots of A, 0 of 2 slots of B, 1 of 0 slots of C");
+}
+
 }  // namespace
 }  // namespace aliquot::node

@@ -23,7 +23,6 @@
 namespace aliquot::node {
 
 inline constexpr const char* kResource = "aliquot.dev/gpu";
-inline constexpr const char* kNvidiaResource = "nvidia.com/gpu";
 inline constexpr std::uint64_t kGiB = 1ull << 30;
 
 // Two GPUs of 40 GiB that nobody uses.
