@@ -1,5 +1,6 @@
 // aliquotd: shares the GPUs of one machine for all its users, and for kubelet where there is one.
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -98,14 +99,25 @@ void reload(const Invocation& invocation, Config& config, Daemon& daemon, const 
 
 // Signals come to a thread of their own; all others have them blocked.
 void serve_signals(const sigset_t& signals, const std::function<void()>& on_hangup,
-                   Daemon& daemon) {
+                   const std::function<void()>& on_end) {
   for (;;) {
     int signal = 0;
     if (::sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) break;
     on_hangup();
   }
-  daemon.stop();
+  on_end();
+}
+
+Status run(Daemon& daemon, const fs::path& state_directory) {
+  const fs::path pid_file = state_directory / "aliquotd.pid";
+  const Status written = write_file_atomically(pid_file, std::to_string(getpid()) + "\n");
+  if (!written) return written;
+  notify("READY=1");
+  daemon.run();
+  notify("STOPPING=1");
+  ::unlink(pid_file.c_str());
+  return {};
 }
 
 Status serve(const Invocation& invocation) {
@@ -120,27 +132,37 @@ Status serve(const Invocation& invocation) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   MonotonicClock clock;
   const log::Log log = log::Log::to_stderr("aliquotd", config->log_level);
-  auto daemon =
-      Daemon::open({*config, *installed, state_directory(), inherited_socket(), log}, clock);
-  if (!daemon) return daemon.error();
-  const fs::path pid_file = config->state_directory / "aliquotd.pid";
-  if (const Status written = write_file_atomically(pid_file, std::to_string(getpid()) + "\n");
-      !written)
-    return written;
+  // Set while open() may still wait for a driver that does not answer.
+  std::atomic<bool> ending = false;
+  std::atomic<Daemon*> serving = nullptr;
   std::thread signalled([&] {
-    serve_signals(signals, [&] { reload(invocation, *config, **daemon, log); }, **daemon);
+    serve_signals(
+        signals,
+        [&] {
+          if (Daemon* one = serving) reload(invocation, *config, *one, log);
+        },
+        [&] {
+          ending = true;
+          if (Daemon* one = serving) one->stop();
+        });
   });
-  notify("READY=1");
-  (*daemon)->run();
-  notify("STOPPING=1");
+  Daemon::Options options{*config, *installed, state_directory(), inherited_socket(), &ending};
+  options.log = log;
+  auto daemon = Daemon::open(std::move(options), clock);
+  Status served = daemon || ending ? Status() : Status(daemon.error());
+  if (daemon) {
+    serving = daemon->get();
+    if (ending) (*daemon)->stop();  // it came before there was anything to stop
+    served = run(**daemon, config->state_directory);
+  }
   // Also when the loop was ended by an administrator's request.
   // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread): which is blocked; the thread waits for it
   ::pthread_kill(signalled.native_handle(), SIGTERM);
   signalled.join();
+  if (!daemon) return served;
   daemon->reset();
-  ::unlink(pid_file.c_str());
   log.info("ended; leases stay for the next one");
-  return {};
+  return served;
 }
 
 }  // namespace

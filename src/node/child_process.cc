@@ -132,7 +132,7 @@ Result<std::string> output_of(const std::vector<std::string>& words, int limit_m
     if (text.size() > kLargestOutput) break;
   }
   if (text.empty())
-    return Error{Errc::kUnavailable, "run " + words[0] + ' ' + words[1] + ": it printed nothing"};
+    return Error{Errc::kInternal, "run " + words[0] + ' ' + words[1] + ": it printed nothing"};
   return text;
 }
 

@@ -39,8 +39,8 @@ class ChildProcess {
   UniqueFd input_, output_;
 };
 
-// What the program prints, at most `limit_ms`; an error when it fails, with what it said on stderr
-// left there.
+// What the program prints, at most `limit_ms` (else Errc::kUnavailable); an error when it fails,
+// with what it said on stderr left there.
 // `stop` (may be null) ends the wait within 100 ms.
 Result<std::string> output_of(const std::vector<std::string>& words, int limit_ms,
                               const std::atomic<bool>* stop = nullptr);

@@ -49,6 +49,15 @@ inventory::HealthOptions health_options(const Config& config) {
   return options;
 }
 
+Result<FoundMachine> wait_for_machine(const MachineSearch& search, const log::Log& log) {
+  for (;;) {
+    auto machine = find_machine(search);
+    const bool stopped = search.stop != nullptr && *search.stop;
+    if (machine || machine.error().code != Errc::kUnavailable || stopped) return machine;
+    log.warning(machine.error().message + "; no GPU is known yet, so it is asked until it answers");
+  }
+}
+
 }  // namespace
 
 // The broker asks for a driver by name; there is one. Until the pool runs (while leases are taken
@@ -113,9 +122,10 @@ std::shared_ptr<const Daemon::Machine> Daemon::machine() const {
 Result<std::unique_ptr<Daemon>> Daemon::open(Options options, const Clock& clock) {
   if (const Status made = make_directories(options.config.state_directory, 0755); !made)
     return made.error();
-  const MachineSearch search{options.installation.probe, options.machines,
-                             options.config.cache_directory, options.config.sim, nullptr};
-  auto machine = find_machine(search);
+  const MachineSearch search{
+      options.installation.probe, options.machines, options.config.cache_directory,
+      options.config.sim,         options.give_up,  options.driver_patience_ms};
+  auto machine = wait_for_machine(search, options.log);
   if (!machine) return machine.error();
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), *std::move(machine), clock));
   if (const Status started = daemon->start_api_client(); !started) return started.error();
@@ -148,7 +158,7 @@ Daemon::~Daemon() {
 
 MachineSearch Daemon::search() const {
   return {options_.installation.probe, options_.machines, options_.config.cache_directory,
-          options_.config.sim, &ending_};
+          options_.config.sim,         &ending_,          options_.driver_patience_ms};
 }
 
 Status Daemon::start_broker() {

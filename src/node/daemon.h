@@ -49,8 +49,11 @@ class Daemon {
     Installation installation;
     std::filesystem::path machines;  // the state directory in which simulated machines are found
     int inherited_listener = -1;     // of broker.sock
+    const std::atomic<bool>* give_up = nullptr;  // ends open()'s wait for the driver
+    int driver_patience_ms = 20'000;             // before it is asked once more
     log::Log log;
   };
+  // A first start waits for a driver that does not answer: nothing else knows the GPUs.
   static Result<std::unique_ptr<Daemon>> open(Options options, const Clock& clock);
   ~Daemon();
   Daemon(const Daemon&) = delete;

@@ -10,7 +10,6 @@ namespace {
 namespace fs = std::filesystem;
 using format::Json;
 
-constexpr int kProbeMs = 20'000;  // the first nvmlInit without persistence mode takes seconds
 constexpr std::size_t kLargestCache = 4u << 20;
 
 const Json* member(const Json* json, const char* key) {
@@ -83,13 +82,13 @@ Result<FoundMachine> find_machine(const MachineSearch& search) {
 Result<FoundMachine> take_machine(const MachineSearch& search) {
   std::vector<std::string> words{search.probe.string(), "driver", search.machines.string()};
   if (!search.sim.empty()) words.push_back(search.sim);
-  const auto which = output_of(words, kProbeMs, search.stop);
+  const auto which = output_of(words, search.patience_ms, search.stop);
   if (!which) return which.error();
   const auto driver = inventory::parse_driver(*which, "aliquot-probe driver");
   if (!driver) return driver.error();
   const auto text =
       output_of({search.probe.string(), "inventory", search.machines.string(), driver->name},
-                kProbeMs, search.stop);
+                search.patience_ms, search.stop);
   if (!text) return text.error();
   auto inventory = inventory::parse_inventory(*text, "aliquot-probe inventory");
   if (!inventory) return inventory.error();

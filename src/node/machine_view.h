@@ -34,6 +34,8 @@ struct MachineSearch {
   std::filesystem::path cache_directory;    // what the last daemon found; may be absent
   std::string sim;                          // --sim
   const std::atomic<bool>* stop = nullptr;  // ends a wait for the driver
+  // For each answer: the first nvmlInit without persistence mode takes seconds.
+  int patience_ms = 20'000;
 };
 
 struct FoundMachine {
@@ -43,7 +45,7 @@ struct FoundMachine {
 };
 // From the cache where that is of the same machine, so that kubelet is served before NVML answers.
 Result<FoundMachine> find_machine(const MachineSearch& search);
-// Asks the driver, and writes the cache.
+// Asks the driver, and writes the cache. Errc::kUnavailable: it does not answer.
 Result<FoundMachine> take_machine(const MachineSearch& search);
 
 }  // namespace aliquot::node
