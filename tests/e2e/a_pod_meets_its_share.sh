@@ -14,9 +14,9 @@ check() {  # WHEN POD GIB
   same "$1: an allocation past the limit of $2" 2 "$(fact "$seen" 'past the limit')"
   same "$1: the GPU of $2" "$gpu" "$(fact "$seen" uuid)"
 }
-# Of the time that both had, as the driver's own samples tell: small's part, and what both had of the GPU.
+# Of the time that both had, by the device's own account: small's part, and what both had of the GPU.
 parts() {
-  on_node python3 "$here/../system/use.py" /run/aliquot/root/sim/node/lib/libnvidia-ml.so.1 5 >"$work/use"
+  on_node python3 "$here/../system/use.py" /run/aliquot/root/sim/node/socket 5 >"$work/use"
   aliquot ps --json >"$work/ps"
   python3 - "$work/use" "$work/ps" <<'PY'
 import json, sys

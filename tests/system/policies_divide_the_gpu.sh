@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 . "$(dirname "$0")/harness.sh"
 . "$(dirname "$0")/shares.sh"
-# What a policy promises, by the driver's own samples, and changed while the programs run.
+# What a policy promises, by the device's own account, and changed while the programs run.
 slow_machine
 policy() { "$aliquot" gpu set 0 --sim m "$@" >/dev/null; sleep 2; }  # windows of the old one end
 load one --weight 1

@@ -1,25 +1,29 @@
-"""Who had GPU 0, by the driver's own samples: use.py LIBNVIDIA_ML SECONDS; prints {pid: percent}."""
-import collections, ctypes, json, sys, time
+"""Who had GPU 0, by the device's own account: use.py SOCKET SECONDS; prints {pid: percent}. SOCKET is the
+simulated machine's (docs/formats/simulated_telemetry.md): exact, where NVML's samples are whole
+percents of whole periods."""
+import json, socket, struct, sys, time
+
+REQUEST, REPLY = struct.Struct("<III"), struct.Struct("<iIQ")
+GPU, PROCESS = struct.Struct("<2q3Q4Q12I"), struct.Struct("<iIQq")
+PROCESS_COUNT = 9 + 10  # its place among the figures of a GPU
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.connect(sys.argv[1])
 
 
-class Sample(ctypes.Structure):
-    _fields_ = [("pid", ctypes.c_uint), ("time_us", ctypes.c_ulonglong), ("sm", ctypes.c_uint),
-                ("memory", ctypes.c_uint), ("encoder", ctypes.c_uint), ("decoder", ctypes.c_uint)]
+def account():
+    server.send(REQUEST.pack(0x0500, 4, 0))
+    answer = server.recv(1 << 14)
+    assert REPLY.unpack_from(answer)[0] == 0
+    figures = GPU.unpack_from(answer, REPLY.size)
+    at, had = REPLY.size + GPU.size, {}
+    for _ in range(figures[PROCESS_COUNT]):
+        pid, _, _, busy = PROCESS.unpack_from(answer, at)
+        had[pid] = had.get(pid, 0) + busy
+        at += PROCESS.size
+    return figures[0], had
 
 
-nvml = ctypes.CDLL(sys.argv[1])
-assert nvml.nvmlInit_v2() == 0
-device = ctypes.c_void_p()
-assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
-percents = collections.defaultdict(dict)  # by pid: the end of a period -> percent
-# Periods that end from now on.
-first = ctypes.c_ulonglong(int(time.time() * 1e6))
-end = time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
-    samples, count = (Sample * 64)(), ctypes.c_uint(64)
-    if nvml.nvmlDeviceGetProcessUtilization(device, samples, ctypes.byref(count), first) == 0:
-        for sample in samples[:count.value]:
-            percents[sample.pid][sample.time_us] = sample.sm
-    time.sleep(0.05)
-periods = sorted({at for seen in percents.values() for at in seen})
-print(json.dumps({pid: sum(seen.values()) / len(periods) for pid, seen in percents.items()}))
+began, before = account()
+time.sleep(float(sys.argv[2]))
+ended, after = account()
+print(json.dumps({pid: 100 * (had - before.get(pid, 0)) / (ended - began) for pid, had in after.items()}))
