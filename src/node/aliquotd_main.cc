@@ -146,7 +146,12 @@ Status serve(const Invocation& invocation) {
           if (Daemon* one = serving) one->stop();
         });
   });
-  Daemon::Options options{*config, *installed, state_directory(), inherited_socket(), &ending};
+  Daemon::Options options;
+  options.config = *config;
+  options.installation = *installed;
+  options.machines = state_directory();
+  options.inherited_listener = inherited_socket();
+  options.give_up = &ending;
   options.log = log;
   auto daemon = Daemon::open(std::move(options), clock);
   Status served = daemon || ending ? Status() : Status(daemon.error());

@@ -29,7 +29,7 @@ ended_pods() {
 churn 2>"$work/churn.log" &
 churner=$!
 
-sync_s=5  # kubelet's nodeStatusUpdateFrequency
+sync_s=6  # kubelet's nodeStatusUpdateFrequency, and what the look at it takes
 worst=0   # ms from a daemon's death until kubelet's own view is whole again
 for round in $(seq "$rounds"); do
   sleep "0.$((RANDOM % 900 + 100))"
