@@ -16,6 +16,8 @@ namespace {
 // Keys of the deaths epoll: slots by number, runners above them.
 constexpr std::uint64_t kRunnerKey = 1ull << 32;
 constexpr unsigned kMostComplaints = 50;
+// Where nobody is attached only a stray mapping can write: looked at every so many rounds.
+constexpr unsigned kIdleRounds = 10;
 constexpr unsigned kBumpRounds = 64;
 
 void copy_text(char* to, std::size_t size, const std::string& text) {
@@ -371,7 +373,7 @@ void Lease::check_images() {
 }
 
 void Lease::audit() {
-  if (!written_) return;
+  if (!written_ && ++idle_rounds_ % kIdleRounds != 0) return;
   for (unsigned gpu = 0; gpu < gpus(); ++gpu) {
     // First, for taking back what lies in free slots would cover the traces.
     if (quota(gpu).audit() == wire::Outcome::kRefused) {

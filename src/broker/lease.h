@@ -76,8 +76,8 @@ class Lease {
   // anew, by another image) or its process is gone.
   using SlotObserver = std::function<void(unsigned slot, bool taken)>;
   void follow_slots(SlotObserver observer);
-  // Once a second: head against mirrors, bytes in free slots, truncation. Nothing where no process
-  // was since the last time.
+  // Once a second: head against mirrors, bytes in free slots, truncation. Every tenth time where no
+  // process was since the last.
   void audit();
 
   // In force when this returns ok. Bytes at most the GPU's memory.
@@ -152,6 +152,7 @@ class Lease {
   std::array<SteadyExcess, wire::kMaxGpus> excess_;
   std::array<std::uint64_t, wire::kMaxGpus> held_back_{};
   bool written_ = true;  // maybe, since the last audit(): a process was attached
+  unsigned idle_rounds_ = 0;
   unsigned runners_ = 0;
   unsigned complaints_ = 0;
   std::uint64_t held_off_ = 0;

@@ -111,7 +111,7 @@ void serve_signals(const sigset_t& signals, const std::function<void()>& on_hang
 
 Status run(Daemon& daemon, const fs::path& state_directory) {
   const fs::path pid_file = state_directory / "aliquotd.pid";
-  const Status written = write_file_atomically(pid_file, std::to_string(getpid()) + "\n");
+  Status written = write_file_atomically(pid_file, std::to_string(getpid()) + "\n");
   if (!written) return written;
   notify("READY=1");
   daemon.run();
@@ -185,10 +185,11 @@ int main(int argc, char** argv) {
   for (const auto& key : config_keys()) {
     std::string flag(key.name);
     std::ranges::replace(flag, '_', '-');
-    app.add_option_function<std::string>(
+    app.add_option(
            "--" + flag,
-           [&invocation, name = std::string(key.name)](const std::string& value) {
-             invocation.flags[name] = value;
+           [&invocation, name = std::string(key.name)](const CLI::results_t& values) {
+             invocation.flags[name] = values.back();
+             return true;
            },
            std::string(key.help))
         ->type_name(std::string(key.value));
