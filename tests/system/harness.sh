@@ -39,6 +39,13 @@ print(d)' "$1"; }
 lease() { "$aliquot" share get "$1" --json | field "leases.0.$2"; }  # LEASE FIELD
 used() { lease "$1" gpus.0.used_bytes 2>/dev/null || echo 0; }
 used_at_least() { [ "$(used "$1")" -ge "$2" ]; }
+# The one of this test: others run beside it.
+broker() {
+  local pid
+  for pid in $(pgrep -f "$aliquot broker"); do
+    if grep -qzxF "ALIQUOT_STATE_DIR=$ALIQUOT_STATE_DIR" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; return; fi
+  done
+}
 gone() { ! "$aliquot" share get "$1" >/dev/null 2>&1; }
 driver="python3 $here/driver.py"  # small driver-API programs, no bindings needed
 GiB=$((1 << 30)) MiB=$((1 << 20))

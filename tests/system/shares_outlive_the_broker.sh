@@ -9,7 +9,7 @@ load b --cores 75
 within 10 running a
 within 10 running b
 for _ in 1 2 3; do
-  kill -KILL "$(pgrep -f "$aliquot broker" | head -1)"
+  kill -KILL "$(broker)"
   sleep 1
 done
 read -r a b < <(parts 7 a b)

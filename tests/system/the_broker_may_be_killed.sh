@@ -6,7 +6,6 @@ within 10 used_at_least a $GiB
 held=$(used a)
 "$aliquot" run -q --name b --memory 1GiB -- $driver churn 6 >"$work/churn" &
 churn=$!
-broker() { pgrep -f "$aliquot broker" | head -1; }
 for _ in 1 2 3 4 5; do
   sleep 0.4
   kill -KILL "$(broker)"

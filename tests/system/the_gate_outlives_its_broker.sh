@@ -3,7 +3,6 @@
 # Three programs compete for a GPU while their broker is killed again and again: all go on, none sees
 # an error, none is refused; nor does one that has closed its descriptors.
 machine
-broker() { pgrep -f "$aliquot broker" | head -1; }
 for one in a:20 b:60; do
   "$aliquot" run -q --name "${one%:*}" --gpu 0 --memory 2GiB --cores "${one#*:}" -- \
     "$aliquot" burn --kernels 500us --depth 64 --seconds 300 >/dev/null &

@@ -4,7 +4,7 @@
 machine a100x8
 for rank in 0 1 2; do
   RANK=$rank "$aliquot" run -q --gpu $rank --memory 2GiB -- \
-    "$aliquot" burn --memory 64MiB --kernel-us 500 --depth 64 --seconds 100 >/dev/null &
+    "$aliquot" burn --memory 64MiB --kernel-us 500 --depth 1000 --seconds 100 >/dev/null &
 done
 three() { [ "$("$aliquot" doctor --sim m --job --report --seconds 0.5 | grep -c '"rank"')" = 3 ]; }
 within 40 three
