@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -112,20 +110,17 @@ std::string table_of(const std::vector<Measured>& all) {
                {"LAG", kRight},
                {"WAKE P99", kRight},
                {"VALID"}});
-  const auto figures = [](double mean, double worst, double busy, double lag) {
-    return std::array{fmt::format("{:.2f}", mean), fmt::format("{:.2f}", worst),
-                      fmt::format("{:.1f}%", busy), fmt::format("{:.0f}ms", lag)};
+  const auto add_figures = [](std::vector<std::string>& row, const auto& of) {
+    row.insert(
+        row.end(),
+        {fmt::format("{:.2f}", of.mean_error), fmt::format("{:.2f}", of.worst_error),
+         fmt::format("{:.1f}%", of.busy_percent), fmt::format("{:.0f}ms", of.largest_lag_ms)});
   };
-  for (const Measured& one : all) {
-    const auto& [cell, twin] = one;
+  for (const auto& [cell, twin] : all) {
     std::vector<std::string> row{cell.name};
-    std::ranges::copy(
-        figures(cell.mean_error, cell.worst_error, cell.busy_percent, cell.largest_lag_ms),
-        std::back_inserter(row));
+    add_figures(row, cell);
     if (twin)
-      std::ranges::copy(
-          figures(twin->mean_error, twin->worst_error, twin->busy_percent, twin->largest_lag_ms),
-          std::back_inserter(row));
+      add_figures(row, *twin);
     else
       row.insert(row.end(), 4, "-");
     row.push_back(fmt::format("{:.0f}us", cell.wake_p99_us));

@@ -178,6 +178,9 @@ class Arbiter {
   bool has_work(const Tenant& tenant) const;
   bool took_over(const Tenant& tenant) const;
   bool believed(const Tenant& tenant) const { return tenant.undrained == 0 && !tenant.overdue; }
+  bool in_flight(const Tenant& tenant) const {
+    return tenant.report.in_flight > 0 && believed(tenant);
+  }
   void read_reports(Nanoseconds now, std::span<const TenantReport> reports);
   void open(Nanoseconds now, std::size_t tenant, Nanoseconds end, Kernels kernels);
   void close(Nanoseconds now, std::size_t tenant);

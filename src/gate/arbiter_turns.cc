@@ -23,12 +23,11 @@ void Arbiter::take_turns(Nanoseconds now) {
 }
 
 bool Arbiter::has_work(const Tenant& tenant) const {
-  return tenant.report.waiting > 0 || (tenant.report.in_flight > 0 && believed(tenant));
+  return tenant.report.waiting > 0 || in_flight(tenant);
 }
 
 bool Arbiter::took_over(const Tenant& tenant) const {
-  return tenant.report.last_launch >= tenant.window.opened_at ||
-         (tenant.report.in_flight > 0 && believed(tenant));
+  return tenant.report.last_launch >= tenant.window.opened_at || in_flight(tenant);
 }
 
 bool Arbiter::wants(Nanoseconds now, std::size_t index) const {
@@ -155,7 +154,7 @@ void Arbiter::drop_unused(Nanoseconds now, std::size_t index) {
 bool Arbiter::dropped_silent(Nanoseconds now) {
   Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];
   const bool busy_inside = holder.report.inside > 0 && believed(holder);
-  if (holder.report.in_flight > 0 && believed(holder)) return false;
+  if (in_flight(holder)) return false;
   if (alone(now)) {
     if (holder.window.open) wake_by(now + options_.unused_grant);
     return false;

@@ -114,19 +114,22 @@ double largest_lag(const std::vector<double>& had, const std::vector<double>& pe
 }
 
 double allowed_lag_ms(const GateCell& cell) {
-  constexpr std::pair<const char*, double> kLongestMs[] = {
-      {"5us", 0.005}, {"50us", 0.05},  {"500us", 0.5}, {"5ms", 5},     {"50ms", 50},
-      {"mix5us", 5},  {"mix50us", 50}, {"pareto", 50}, {"hetero", 15},  // 5 ms with a spread of
-                                                                        // 0.3: three times that is
-                                                                        // rare enough
+  struct Kernel {
+    const char* name;
+    double longest_ms;
+    bool
+        foretold;  // the end of one; else its tenant must drain first, in windows half as long more
   };
-  const auto* longest =
-      std::ranges::find(kLongestMs, cell.kernel, [](const auto& row) { return row.first; });
-  const double longest_ms = longest->second;
-  // Who must drain first, since no end can be foretold, has half as long a window more.
-  const bool foretold = cell.kernel.ends_with("s") && !cell.kernel.starts_with("mix") &&
-                        !cell.name.ends_with("processes2");
-  return 2 * std::max(foretold ? 11.0 : 15.0, longest_ms) + 3 * longest_ms;
+  // hetero: 5 ms with a spread of 0.3; three times that is rare enough.
+  constexpr Kernel kKinds[] = {
+      {"5us", 0.005, true},   {"50us", 0.05, true},  {"500us", 0.5, true},
+      {"5ms", 5, true},       {"50ms", 50, true},    {"mix5us", 5, false},
+      {"mix50us", 50, false}, {"pareto", 50, false}, {"hetero", 15, false}};
+  const Kernel& kernel =
+      *std::ranges::find(kKinds, std::string_view(cell.kernel),
+                         [](const Kernel& one) { return std::string_view(one.name); });
+  const bool foretold = kernel.foretold && !cell.name.ends_with("processes2");
+  return 2 * std::max(foretold ? 11.0 : 15.0, kernel.longest_ms) + 3 * kernel.longest_ms;
 }
 
 CellResult run_cell(const GateCell& cell, const TwinOptions& options) {
