@@ -105,6 +105,22 @@ std::vector<GateCell> named_gate_cells() {
   return named;
 }
 
+GateCell under_policy(const GateCell& cell, gate::Policy policy) {
+  GateCell other = cell;
+  const bool weighted = policy == gate::Policy::kSoft;
+  other.name = (weighted ? "soft/" : "best-effort/") + cell.name;
+  double weights = 0;
+  for (TwinTenant& tenant : other.specs) {
+    const double weight = weighted ? std::round(tenant.terms.cores_percent / 5) : 1;
+    tenant.terms.weight = static_cast<std::uint32_t>(weight);
+    tenant.terms.cores_percent = 0;
+    weights += weight;
+  }
+  for (std::size_t i = 0; i < other.shares.size(); ++i)
+    other.shares[i] = 100 * other.specs[i].terms.weight / weights;
+  return other;
+}
+
 double largest_lag(const std::vector<double>& had, const std::vector<double>& percent) {
   const double all = std::accumulate(had.begin(), had.end(), 0.0);
   double largest = 0;

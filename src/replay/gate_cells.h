@@ -23,6 +23,10 @@ std::vector<GateCell> gate_matrix();
 // Every tenth or so of them, each kernel, size and shape among them.
 std::vector<GateCell> named_gate_cells();
 
+// The cell as a policy that does not ask for cores divides it: soft by weights that come near the
+// shares, best-effort evenly. Its name begins with the policy's.
+GateCell under_policy(const GateCell& cell, gate::Policy policy);
+
 struct CellResult {
   double mean_error = 0;  // points of share, against busy / wall
   double worst_error = 0;

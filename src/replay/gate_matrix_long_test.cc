@@ -25,5 +25,21 @@ TEST(GateMatrix, AllCellsKeepTheirSharesAndTheDeviceBusy) {
   EXPECT_GE(busy / 405, 99.40);
 }
 
+TEST(GateMatrix, AllCellsKeepTheDeviceBusyUnderEveryPolicyThatLends) {
+  for (const gate::Policy policy : {gate::Policy::kSoft, gate::Policy::kBestEffort}) {
+    TwinOptions options;
+    options.terms.policy = policy;
+    double sum = 0;
+    for (const GateCell& original : gate_matrix()) {
+      const GateCell cell = under_policy(original, policy);
+      const CellResult result = run_cell(cell, options);
+      sum += result.mean_error;
+      EXPECT_LE(result.worst_error, 2.0) << cell.name;
+      EXPECT_GE(result.busy_percent, 98.0) << cell.name;
+    }
+    EXPECT_LE(sum / 405, 0.5) << static_cast<int>(policy);
+  }
+}
+
 }  // namespace
 }  // namespace aliquot::replay

@@ -83,8 +83,25 @@ inline RandomMachine random_machine(std::uint64_t seed) {
 
 struct Watch {
   std::uint64_t seed = 0;
-  std::vector<double> least_share;  // by tenant, of what all present are promised together
+  const std::vector<TwinTenant>* tenants = nullptr;
+  // By tenant.
+  std::vector<double> least_share;         // of what all present are promised together
+  std::vector<Nanoseconds> in_debt_since;  // with more than it may owe; kNever: it is not
 };
+
+// Its longest launch, rare ones apart.
+inline Nanoseconds longest_kernel(const TwinTenant& tenant) {
+  double longest = 0;
+  for (const KernelMix::Class& kind : tenant.mix.classes) {
+    longest = std::max(longest, static_cast<double>(kind.duration_ns * tenant.graph_nodes) *
+                                    (1 + 3 * tenant.mix.sigma));
+  }
+  return static_cast<Nanoseconds>(longest);
+}
+
+inline bool honest(const TwinTenant& tenant) {
+  return tenant.cheat == Cheat::kNone && tenant.stops_at == engine::kNever;
+}
 
 // What must hold after each step of the broker.
 inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
@@ -99,6 +116,19 @@ inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
     if (!twin.present(i)) continue;
     const double share = arbiter.share(twin.slot(i)).percent / std::max(100.0, sum);
     watch.least_share[i] = std::min(watch.least_share[i], share);
+    // I4: an honest tenant that waits owes no more than a second's worth of its share, and the turn
+    // that it had last: a window, and a kernel that ran out of it. Who comes or goes moves
+    // everybody else's debt; what is too much is let go at the step after.
+    const TwinTenant& tenant = (*watch.tenants)[i];
+    const double debt = static_cast<double>(-arbiter.lag(twin.slot(i))) / 1e6;
+    const double turn = 15 + 2 * static_cast<double>(longest_kernel(tenant)) / 1e6;
+    const bool over = honest(tenant) &&
+                      arbiter.standing(now, twin.slot(i)) == gate::Standing::kWaiting &&
+                      debt > 10 * arbiter.share(twin.slot(i)).percent + turn;
+    Nanoseconds& since = watch.in_debt_since[i];
+    since = over ? std::min(since, now) : engine::kNever;
+    EXPECT_LE(now - since, 10 * kMillisecond)
+        << "tenant " << i << " owes " << debt << " ms, seed " << seed << " at " << now;
   }
   int limited = 0;
   int alone = 0;
@@ -120,20 +150,17 @@ inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
 
 // Longest time that a tenant with this share may stand at the gate (I9).
 inline Nanoseconds longest_allowed_wait(const RandomMachine& machine, double share) {
-  double kernel = 0;
-  for (const TwinTenant& other : machine.tenants) {
-    for (const KernelMix::Class& kind : other.mix.classes) {
-      kernel = std::max(kernel, static_cast<double>(kind.duration_ns * other.graph_nodes) *
-                                    (1 + 3 * other.mix.sigma));
-    }
-  }
-  return std::max(kSecond, static_cast<Nanoseconds>(2 * kernel / share)) + 200 * kMillisecond;
+  Nanoseconds kernel = 0;
+  for (const TwinTenant& other : machine.tenants) kernel = std::max(kernel, longest_kernel(other));
+  return std::max(kSecond, static_cast<Nanoseconds>(2 * static_cast<double>(kernel) / share)) +
+         200 * kMillisecond;
 }
 
 inline void run_random_machine(std::uint64_t seed) {
   const RandomMachine machine = random_machine(seed);
   GateTwin twin(machine.options, machine.tenants);
-  Watch watch{seed, std::vector<double>(machine.tenants.size(), 1.0)};
+  Watch watch{seed, &machine.tenants, std::vector<double>(machine.tenants.size(), 1.0),
+              std::vector<Nanoseconds>(machine.tenants.size(), engine::kNever)};
   twin.observe(check_step, &watch);
   twin.run();
   const bool grabbed = machine.options.terms.prio_ratio == 0 &&
@@ -143,8 +170,7 @@ inline void run_random_machine(std::uint64_t seed) {
   for (std::size_t i = 0; i < machine.tenants.size(); ++i) {
     const TwinTenant& tenant = machine.tenants[i];
     // What was stopped does not take what it is given.
-    if (!twin.present(i) || tenant.cheat != Cheat::kNone) continue;
-    if (tenant.stops_at != engine::kNever) continue;
+    if (!twin.present(i) || !honest(tenant)) continue;
     if (grabbed && tenant.terms.share_class == gate::ShareClass::kOffline) continue;
     const Nanoseconds allowed = longest_allowed_wait(machine, watch.least_share[i]);
     EXPECT_LE(std::max(twin.waiting_for(i), twin.longest_wait(i)), allowed)
