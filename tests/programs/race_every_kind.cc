@@ -1,10 +1,11 @@
 // Many processes and threads on one share, with every kind of memory at once.
-//   race_every_kind PROCESSES THREADS ROUNDS
+//   race_every_kind PROCESSES THREADS ROUNDS DESCRIPTOR
 // Each thread first takes and gives back 4 MiB linear and 2 MiB physical memory, ROUNDS times: with
 // a limit of exactly that for all (and their contexts) no call may be refused. Then it races with
-// kinds and sizes at random, where refusals are right and every other error is wrong. Prints
-// "held" with everything held and "freed" with all given back, contexts included, and waits after
-// each for a line of its input; at the end "refused" (of the first part), "errors".
+// kinds and sizes at random, where refusals are right and every other error is wrong; among them
+// the import of 2 MiB that somebody outside the share gave out, DESCRIPTOR. Prints "held" with
+// everything held and "freed" with all given back, contexts included, and waits after each for a
+// line of its input; at the end "refused" (of the first part), "errors".
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -58,6 +59,7 @@ enum Kind {
   kPool,
   kModule,
   kContext,
+  kImport,
   kKinds
 };
 
@@ -112,6 +114,19 @@ CUresult take_context(void** context) {
   return result == CUDA_SUCCESS ? CU(cuCtxPopCurrent_v2)(&current) : result;
 }
 
+int foreign = -1;  // memory that is not of this share
+
+CUresult take_import(void** memory) {
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC wanted{};
+  wanted.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+  wanted.fd = dup(foreign);
+  wanted.bytes = 2 * kMiB;
+  const CUresult result =
+      CU(cuImportExternalMemory)(reinterpret_cast<CUexternalMemory*>(memory), &wanted);
+  if (result != CUDA_SUCCESS) close(wanted.fd);  // else the driver has it
+  return result;
+}
+
 CUresult take(Piece& piece, Kind kind, std::size_t bytes) {
   std::size_t pitch = 0;
   CUmemAllocationProp physical{};
@@ -144,6 +159,8 @@ CUresult take(Piece& piece, Kind kind, std::size_t bytes) {
       return CU(cuModuleLoadData)(reinterpret_cast<CUmodule*>(&piece.object), kPtx);
     case kContext:
       return take_context(&piece.object);
+    case kImport:
+      return take_import(&piece.object);
     default:
       return take_graph(bytes, &piece.object);
   }
@@ -166,6 +183,8 @@ CUresult give(const Piece& piece) {
       return CU(cuModuleUnload)(static_cast<CUmodule>(piece.object));
     case kContext:
       return CU(cuCtxDestroy_v2)(static_cast<CUcontext>(piece.object));
+    case kImport:
+      return CU(cuDestroyExternalMemory)(static_cast<CUexternalMemory>(piece.object));
     case kGraph:
       return CU(cuGraphExecDestroy)(static_cast<CUgraphExec>(piece.object));
     default:
@@ -256,7 +275,8 @@ void say_and_wait(const char* word) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
+  foreign = std::atoi(argv[4]);
   const auto processes = static_cast<unsigned>(std::atoi(argv[1]));
   const auto threads = static_cast<unsigned>(std::atoi(argv[2]));
   void* memory =

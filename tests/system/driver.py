@@ -155,16 +155,31 @@ class Properties(ctypes.Structure):
                 ("id", ctypes.c_int), ("metadata", vp), ("flags", ctypes.c_ubyte * 8)]
 
 
+def exported(size, gpu=0):
+    """Memory of cuMemCreate, and a descriptor for it."""
+    handle, shareable = u64(), ctypes.c_int(-1)
+    ok(cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(int(size)),
+                        ctypes.byref(Properties(1, 1, 1, gpu)), u64(0)), "cuMemCreate")
+    ok(cuda.cuMemExportToShareableHandle(ctypes.byref(shareable), handle, 1, u64(0)),
+       "cuMemExportToShareableHandle")
+    return handle, shareable.value
+
+
 def export_descriptor(size, go):
     """The same with memory of cuMemCreate and a descriptor."""
     open_gpu()
-    handle, shareable = u64(), ctypes.c_int(-1)
-    ok(cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(int(size)),
-                        ctypes.byref(Properties(1, 1, 1, 0)), u64(0)), "cuMemCreate")
-    ok(cuda.cuMemExportToShareableHandle(ctypes.byref(shareable), handle, 1, u64(0)),
-       "cuMemExportToShareableHandle")
-    hand_to("import_descriptor", str(shareable.value), [shareable.value], go,
+    handle, shareable = exported(size)
+    hand_to("import_descriptor", str(shareable), [shareable], go,
             lambda: ok(cuda.cuMemRelease(handle), "cuMemRelease"))
+
+
+def export_to(size, gpu, *command):
+    """Runs a command whose last argument becomes a descriptor of this program's memory."""
+    open_gpu(int(gpu))
+    _, shareable = exported(size, int(gpu))
+    environment = {**os.environ, "LD_LIBRARY_PATH": ""}
+    raise SystemExit(subprocess.call([*command, str(shareable)], pass_fds=[shareable],
+                                     env=environment))
 
 
 def import_descriptor(descriptor):

@@ -15,7 +15,8 @@ looks() {  # what is used, time and again until the lease is over
 }
 looks 2>/dev/null | sed -n 's/.*"used_bytes": \([0-9]*\).*/\1/p' >"$work/looks" &
 looking=$!
-coproc "$aliquot" run -q --gpu 1 --name race --memory ${limit}B -- \
+coproc LD_LIBRARY_PATH=$ALIQUOT_STATE_DIR/sim/m/lib $driver export_to $((2 * MiB)) 1 \
+  "$aliquot" run -q --gpu 1 --name race --memory ${limit}B -- \
   "$BUILD/bin/race_every_kind" "$processes" "$threads" "$rounds"
 exec 3<&"${COPROC[0]}" 4>&"${COPROC[1]}"
 read -r said <&3

@@ -1,5 +1,7 @@
 // Memory imported by descriptor (what cuMemExportToShareableHandle of any process gave out), and
 // memory of handles mapped behind arrays that were made without.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "simdriver/cuda/array_objects.h"
@@ -37,6 +39,7 @@ CUresult import(int fd, std::unique_ptr<ExternalMemory>& made) {
   for (const auto& device : library().devices()) {
     if (device->server == reply->device) made->device = device.get();
   }
+  if (made->device == nullptr) return CUDA_ERROR_INVALID_DEVICE;  // of a GPU that is not visible
   made->file = std::make_shared<MemoryFile>(std::move(answer.fds[0]), MemoryFile::Sharing::kShared,
                                             library().memory().commit());
   return CUDA_SUCCESS;
@@ -97,6 +100,7 @@ CUresult sim_cuImportExternalMemory(CUexternalMemory* out,
   const Lock lock = hold();
   std::unique_ptr<ExternalMemory> made;
   if (const CUresult result = import(description->fd, made)) return result;
+  close(description->fd);  // the driver's from here on, as the real one has it
   *out = reinterpret_cast<CUexternalMemory>(externals().add(std::move(made)));
   return CUDA_SUCCESS;
 }

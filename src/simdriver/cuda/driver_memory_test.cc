@@ -1,4 +1,5 @@
 // Kinds of memory beyond cuMemAlloc: pools, handles and mappings, arrays, graphs.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -355,6 +356,7 @@ TEST_F(DriverMemory, MapsExternalMemoryOfAnExportedHandle) {
             CUDA_SUCCESS);
   CUexternalMemory external = nullptr;
   ASSERT_EQ(CU(cuImportExternalMemory)(&external, &description), CUDA_SUCCESS);
+  EXPECT_EQ(fcntl(description.fd, F_GETFD), -1) << "an imported descriptor is the driver's";
   CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer{};
   buffer.offset = 4096;
   buffer.bytes = 2 * kMiB;
@@ -371,7 +373,6 @@ TEST_F(DriverMemory, MapsExternalMemoryOfAnExportedHandle) {
   EXPECT_EQ(got, 4);
   EXPECT_EQ(free_before_ - free_now(), 2 * kMiB);
   EXPECT_EQ(CU(cuMemFree_v2)(address), CUDA_SUCCESS);
-  close(description.fd);
 }
 
 TEST_F(DriverMemory, PutsHandlesBehindArraysMadeWithoutMemory) {
