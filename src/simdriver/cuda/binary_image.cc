@@ -80,6 +80,7 @@ class Cubin {
         header.e_shnum > 65000) {
       return Error{Errc::kInvalid, "not a cubin"};
     }
+    image_.code_bytes = bytes_.size();
     // The architecture stands in the lowest byte of the flags, in the second one since sm_100.
     const std::uint32_t low = header.e_flags & 0xff;
     image_.target = static_cast<int>(low >= 50 ? low : header.e_flags >> 8 & 0xff);

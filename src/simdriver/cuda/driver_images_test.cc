@@ -250,5 +250,30 @@ TEST_F(Images, AModuleHoldsMemoryForItsVariablesUntilItIsUnloaded) {
   EXPECT_EQ(CU(cuModuleUnload)(again), CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_F(Images, CodeThatAContextHasNoRoomForTakesGranules) {
+  const auto cubin_of = [](std::size_t bytes) {
+    CubinText cubin(80);
+    cubin.add(".text.nothing", SHT_PROGBITS, std::string(bytes, '\0'));
+    return cubin.finished();
+  };
+  const std::string small = cubin_of(kMiB);
+  const std::string large = cubin_of(3 * kMiB);
+  const std::uint64_t before = free_bytes();
+  CUmodule modules[3] = {};
+  ASSERT_EQ(CU(cuModuleLoadData)(&modules[0], small.data()), CUDA_SUCCESS);
+  EXPECT_EQ(before - free_bytes(), 0u);
+  ASSERT_EQ(CU(cuModuleLoadData)(&modules[1], large.data()), CUDA_SUCCESS);
+  EXPECT_EQ(before - free_bytes(), 4 * kMiB);  // a little over 4 MiB in all, less 2
+  const std::uint64_t all = free_bytes() / (2 * kMiB) * (2 * kMiB);
+  CUdeviceptr rest = 0;
+  ASSERT_EQ(CU(cuMemAlloc_v2)(&rest, all), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuModuleLoadData)(&modules[2], large.data()), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(CU(cuMemFree_v2)(rest), CUDA_SUCCESS);
+  EXPECT_EQ(CU(cuModuleUnload)(modules[0]), CUDA_SUCCESS);
+  EXPECT_EQ(before - free_bytes(), 2 * kMiB);
+  EXPECT_EQ(CU(cuModuleUnload)(modules[1]), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), before);
+}
+
 }  // namespace
 }  // namespace aliquot::simdriver::test

@@ -42,6 +42,7 @@ struct CodeImage {
   std::vector<KernelImage> kernels;
   std::vector<VariableImage> variables;
   std::uint32_t constant_bytes = 0;
+  std::uint64_t code_bytes = 0;  // of the whole image; for PTX an estimate of what comes out of it
   const KernelImage* kernel(const std::string& name) const {
     for (const KernelImage& candidate : kernels) {
       if (candidate.name == name) return &candidate;

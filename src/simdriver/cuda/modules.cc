@@ -34,6 +34,28 @@ CUresult fits_device(const CodeImage& image, const DeviceView& device) {
   return image.ptx_version != 0 ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+// Device memory for so much code: a granule of it lies in what the context took anyway.
+std::uint64_t memory_of_code(std::uint64_t bytes) {
+  const std::uint64_t granules = (bytes + kGranuleBytes - 1) / kGranuleBytes;
+  return granules <= 1 ? 0 : (granules - 1) * kGranuleBytes;
+}
+
+// The context's modules hold so much code from now on.
+CUresult hold_code(Context& context, std::uint64_t bytes) {
+  const std::uint64_t before = memory_of_code(context.code_bytes);
+  const std::uint64_t after = memory_of_code(bytes);
+  const auto ask = [&](Op op, std::uint64_t change) {
+    return library().ask(op, MemoryRequest{context.device->server, MemoryKind::kModule, change});
+  };
+  if (after > before) {
+    if (const CUresult result = ask(Op::kMemoryTake, after - before)) return result;
+  } else if (after < before) {
+    ask(Op::kMemoryGive, before - after);
+  }
+  context.code_bytes = bytes;
+  return CUDA_SUCCESS;
+}
+
 CUresult place_variable(Context& context, const VariableImage& image, Variable& placed) {
   placed.bytes = image.bytes;
   placed.managed = image.managed;
@@ -79,6 +101,8 @@ CUresult read_image(const void* image, const std::string& appendix,
 
 CUresult load_module(Context& context, std::shared_ptr<const CodeImage> image, Module*& module) {
   if (const CUresult result = fits_device(*image, *context.device)) return result;
+  if (const CUresult result = hold_code(context, context.code_bytes + image->code_bytes))
+    return result;
   auto made = std::make_unique<Module>();
   made->context = &context;
   made->image = std::move(image);
@@ -105,6 +129,7 @@ void unload_module(Module& module) {
       free_allocation(*allocation);
     }
   }
+  hold_code(*module.context, module.context->code_bytes - module.image->code_bytes);
   for (const auto& [name, function] : module.functions) loaded_code().functions.remove(function);
   loaded_code().libraries.for_each([&](CodeLibrary& code) {
     std::erase_if(code.modules, [&](const auto& entry) { return entry.second == &module; });

@@ -169,6 +169,7 @@ struct Context {
   std::unique_ptr<Stream> legacy;
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::vector<SmallBlock> small_blocks;
+  std::uint64_t code_bytes = 0;  // of its modules
   std::map<int, std::size_t> limits;
   CUfunc_cache cache_config = 0;
   CUsharedconfig shared_config = 0;

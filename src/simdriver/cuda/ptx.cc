@@ -429,6 +429,10 @@ class Reader {
 
 }  // namespace
 
-Result<CodeImage> read_ptx(std::string_view text) { return Reader(text).read(); }
+Result<CodeImage> read_ptx(std::string_view text) {
+  Result<CodeImage> image = Reader(text).read();
+  if (image) image->code_bytes = text.size();
+  return image;
+}
 
 }  // namespace aliquot::simdriver
