@@ -163,9 +163,8 @@ class Cubin {
     if (table.sh_link >= sections_.size()) return;
     const std::string_view names = content(sections_[table.sh_link]);
     const std::string_view list = content(table);
-    for (std::size_t at = 0; at + sizeof(Elf64_Sym) <= list.size(); at += sizeof(Elf64_Sym)) {
-      Elf64_Sym symbol;
-      get(list, at, symbol);
+    Elf64_Sym symbol;
+    for (std::size_t at = 0; get(list, at, symbol); at += sizeof(symbol)) {
       if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections_.size() ||
           symbol.st_size > (1ull << 40)) {
         continue;
@@ -203,9 +202,8 @@ Result<CodeImage> read_fat(std::string_view bytes) {
   if (!get(bytes, 0, header)) return Error{Errc::kInvalid, "a fat binary without its header"};
   std::optional<CodeImage> best;
   std::string skipped;
-  for (std::size_t at = header.header_bytes; at + sizeof(FatEntry) <= bytes.size();) {
-    FatEntry entry;
-    get(bytes, at, entry);
+  FatEntry entry;
+  for (std::size_t at = header.header_bytes; get(bytes, at, entry);) {
     const std::string_view stored = part(bytes, at + entry.header_bytes, entry.stored_bytes);
     if (stored.empty() || entry.header_bytes < sizeof(FatEntry)) break;
     at += entry.header_bytes + entry.stored_bytes;

@@ -60,7 +60,7 @@ class CubinText {
     add(".symtab", SHT_SYMTAB, symbols_);
     add(".strtab", SHT_STRTAB, symbol_names_);
     // Its own name is among them.
-    const unsigned names = add(".shstrtab", SHT_STRTAB, names_ + std::string(".shstrtab", 10));
+    const unsigned names = add(".shstrtab", SHT_STRTAB, names_ + ".shstrtab" + '\0');
     std::memcpy(header_.e_ident, ELFMAG, SELFMAG);
     header_.e_shoff = sizeof(header_) + body_.size();
     header_.e_shentsize = sizeof(Elf64_Shdr);
