@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "common/files.h"
 #include "format/json.h"
@@ -72,7 +73,7 @@ struct DaemonTest : testing::Test {
 TEST_F(DaemonTest, ARestartedOneIsRegisteredBeforeTheDriverAnswers) {
   put("probe", kHangs, 0755);
   constexpr Nanoseconds kLimit = ALIQUOT_REGISTERED_WITHIN_S * kSecond;
-  Nanoseconds fastest = kLimit;
+  Nanoseconds fastest = std::numeric_limits<Nanoseconds>::max();
   for (int i = 0; i < 3 && fastest >= kLimit; ++i) {
     ASSERT_TRUE(kubelet->wait_devices("aliquot.dev/gpu", [](const auto& d) { return d.empty(); }));
     const Nanoseconds begun = clock.now();
