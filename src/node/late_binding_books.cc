@@ -86,6 +86,10 @@ Status LateBinding::reconcile() {
   if (!held) return held.error();
   // Looked at after the leases: one bound meanwhile has its record, or is younger than this.
   const std::vector<BoundContainer> all = this->bound();
+  // Names come again: the next lease of that name is as young as any.
+  std::erase_if(suspects_, [&](const auto& suspect) {
+    return std::ranges::find(*held, suspect.first) == held->end();
+  });
   for (const std::string& name : *held) {
     if (std::ranges::find(all, name, &BoundContainer::lease) != all.end()) {
       suspects_.erase(name);

@@ -396,6 +396,34 @@ TEST_F(LateBindingTest, ARecordOfANewerDaemonIsNotGuessedAt) {
   EXPECT_EQ(binding->counters().leaked_leases, 1u);
 }
 
+// A lease is there a moment before its record.
+TEST_F(LateBindingTest, ANameThatWasSuspectedOnceIsNotHeldAgainstTheNextLease) {
+  const auto hold = [&] {
+    return on_loop<broker::LeaseGrant>(broker->loop(), [this] {
+      broker::LeaseRequest request;
+      request.driver = "sim:m";
+      request.name = "default.p.main";
+      request.shares.resize(1);
+      request.shares[0].memory = *model::parse_memory("1GiB");
+      return broker->book().hold(request);
+    });
+  };
+  ASSERT_TRUE(hold());
+  ASSERT_TRUE(binding->reconcile());
+  ASSERT_TRUE(on_loop<bool>(broker->loop(), [this]() -> Result<bool> {
+    return broker->book().release("default.p.main").has_value();
+  }));
+  ASSERT_TRUE(binding->reconcile());
+  clock.advance(60 * kSecond);
+  ASSERT_TRUE(hold());
+  ASSERT_TRUE(binding->reconcile());
+  EXPECT_TRUE(row("default.p.main"));
+  clock.advance(60 * kSecond);
+  ASSERT_TRUE(binding->reconcile());
+  EXPECT_FALSE(row("default.p.main"));
+  EXPECT_EQ(binding->counters().leaked_leases, 1u);
+}
+
 struct WithoutCdi : LateBindingTest {
   WithoutCdi() {
     stop();

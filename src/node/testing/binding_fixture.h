@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -66,6 +67,17 @@ inline kube::Container container(const std::string& name, int slots = 1,
   one.limits["aliquot.dev/gpu"] = std::to_string(slots);
   return one;
 }
+
+// The machine's time, or some time after it.
+class AheadClock final : public Clock {
+ public:
+  Nanoseconds now() const override { return machine_.now() + ahead_; }
+  void advance(Nanoseconds by) { ahead_ += by; }
+
+ private:
+  MonotonicClock machine_;
+  std::atomic<Nanoseconds> ahead_ = 0;
+};
 
 struct BindingFixture : testing::Test {
   BindingFixture() {
@@ -167,7 +179,7 @@ struct BindingFixture : testing::Test {
   InjectionWay way = InjectionWay::kCdi;
   kube::BareMemory bare_memory;
   ObserveRule observe;
-  MonotonicClock clock;
+  AheadClock clock;
   TwoGpuSource probes;
   DeviceBoard board;
   kube::FixedPods pods;
