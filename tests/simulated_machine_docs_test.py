@@ -46,7 +46,7 @@ def beside_the_models():
     """Rows that name a file and what stands in it."""
     found = 0
     for row in rows:
-        for file, text in re.findall(r"`(\w+/\w+\.(?:cc|h))` `([^`]+)`", row[2] if len(row) == 4 else ""):
+        for file, text in re.findall(r"`((?:\w+/)?\w+\.(?:cc|h))` `([^`]+)`", row[2] if len(row) == 4 else ""):
             found += 1
             if not row[3]:
                 yield f"{row[0]}: no source"

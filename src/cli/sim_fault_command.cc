@@ -12,12 +12,15 @@ namespace {
 
 using simdriver::FaultKind;
 
+constexpr const char* kRemapPending = "pending";
+constexpr const char* kRemapFailed = "failed";
+
 struct FaultOptions {
   std::string machine;
   unsigned gpu = 0;
   std::uint64_t xid = 0, ecc_single = 0, ecc_double = 0, link = 0, hang_ms = 0, heat_c = 0;
   bool lost = false, lift = false, through_dlsym = false;
-  std::string call;
+  std::string call, row_remap, link_errors;
   CLI::Option* gpu_given = nullptr;
   CLI::Option* xid_given = nullptr;
   CLI::Option* ecc_single_given = nullptr;
@@ -44,6 +47,13 @@ std::optional<simdriver::FaultRequest> fault_of(const FaultOptions& options) {
     return simdriver::FaultRequest{gpu, FaultKind::kNvmlHang, options.hang_ms};
   if (options.heat_given->count() > 0)
     return simdriver::FaultRequest{gpu, FaultKind::kHeat, options.heat_c};
+  if (!options.row_remap.empty()) {
+    const auto what = options.row_remap == kRemapPending ? simdriver::RowRemap::kPending
+                                                         : simdriver::RowRemap::kFailed;
+    return simdriver::FaultRequest{gpu, FaultKind::kRowRemap, static_cast<std::uint64_t>(what)};
+  }
+  if (const auto errors = simdriver::link_errors_from(options.link_errors))
+    return simdriver::FaultRequest{gpu, FaultKind::kLinkErrors, *errors};
   return std::nullopt;
 }
 
@@ -69,7 +79,8 @@ Status inject(const FaultOptions& options) {
   if (!fault)
     return Error{Errc::kInvalid,
                  "which fault? of a GPU: --xid, --lost, --ecc-single, --ecc-double, --link-down, "
-                 "--nvml-hang, --temperature; of the machine: --fail, --dlsym; or --lift"};
+                 "--link-errors, --row-remap, --nvml-hang, --temperature; of the machine: --fail, "
+                 "--dlsym; or --lift"};
   if (options.gpu_given->count() == 0) return Error{Errc::kInvalid, "which GPU? give --gpu INDEX"};
   return simdriver::inject_fault(*found, *fault);
 }
@@ -93,6 +104,17 @@ void add_sim_fault(CLI::App& sim, Invocation& invocation) {
       kinds->add_option("--ecc-double", options->ecc_double, "So many uncorrected ECC errors");
   options->link_given = kinds->add_option("--link-down", options->link, "This NVLink goes down")
                             ->check(CLI::Range(0, 31));
+  kinds
+      ->add_option("--link-errors", options->link_errors,
+                   "So many more errors of an NVLink (without LINK: of the first)")
+      ->type_name("[LINK:]COUNT")
+      ->check([](const std::string& order) {
+        return simdriver::link_errors_from(order) ? "" : "expected COUNT or LINK:COUNT: " + order;
+      });
+  kinds
+      ->add_option("--row-remap", options->row_remap,
+                   "A row of memory waits for a reset to be replaced, or could not be")
+      ->check(CLI::IsMember({kRemapPending, kRemapFailed}));
   options->hang_given = kinds->add_option("--nvml-hang", options->hang_ms,
                                           "NVML answers so many milliseconds late (0: no more)");
   options->heat_given = kinds->add_option("--temperature", options->heat_c,

@@ -60,6 +60,22 @@ std::optional<FailNth> failure_from(std::string_view order) {
   return failure;
 }
 
+// Why a GPU that there is refuses a fault.
+std::string_view refusal_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kEccSingle:
+    case FaultKind::kEccDouble:
+      return "its memory has no ECC";
+    case FaultKind::kRowRemap:
+      return "its memory has no spare rows (from Ampere on, with ECC), or none left";
+    case FaultKind::kLinkDown:
+    case FaultKind::kLinkErrors:
+      return "it has no such NVLink, or nothing at its other end";
+    default:
+      return "nothing there that could break so";
+  }
+}
+
 }  // namespace
 
 Status inject_fault(const RunningMachine& machine, const FaultRequest& fault) {
@@ -73,8 +89,18 @@ Status inject_fault(const RunningMachine& machine, const FaultRequest& fault) {
     case NVML_ERROR_NO_PERMISSION:
       return Error{Errc::kDenied, what + "only its owner and root may break it"};
     default:
-      return Error{Errc::kInvalid, what + "no such GPU, or nothing there that could break so"};
+      return Error{Errc::kInvalid, what + "no such GPU, or " + std::string(refusal_of(fault.kind))};
   }
+}
+
+std::optional<std::uint64_t> link_errors_from(std::string_view order) {
+  std::uint32_t link = 0, count = 0;
+  const std::size_t colon = order.find(':');
+  const bool has_link = colon != std::string_view::npos;
+  if ((has_link && !read_number(order.substr(0, colon), link)) ||
+      !read_number(has_link ? order.substr(colon + 1) : order, count))
+    return std::nullopt;
+  return errors_of_link(link, count);
 }
 
 Status fail_call(const RunningMachine& machine, const std::string& order) {

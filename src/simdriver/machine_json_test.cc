@@ -105,6 +105,10 @@ TEST(MachineJson, RefusesModelsThatCannotBe) {
   model.memory.driver_total_bytes = model.memory.nvml_total_bytes;
   EXPECT_EQ(model_from_json(to_json(model), "m.json").error().message,
             "m.json: memory: driver_total_bytes must be below nvml_total_bytes");
+  model = made->models[0];
+  model.nvlink.links = 33;
+  EXPECT_EQ(model_from_json(to_json(model), "m.json").error().message,
+            "m.json: nvlink: at most 32 links");
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ const std::array<KnownDriver, 4>& all_drivers() {
 
 }  // namespace
 
+bool remaps_rows(const GpuModel& model) {
+  return model.ecc && model.architecture >= Architecture::kAmpere;
+}
+
+unsigned memory_banks(const GpuModel& model) { return model.memory.bus_bits / 8; }
+
 std::string PciAddress::text() const {
   std::array<char, 24> out{};
   std::snprintf(out.data(), out.size(), "%08X:%02X:%02X.0", domain, bus, device);

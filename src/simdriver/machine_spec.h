@@ -149,6 +149,13 @@ struct GpuModel {
   bool operator==(const GpuModel&) const = default;
 };
 
+// From Ampere on, memory with ECC has spare rows that stand in for bad ones; before, bad pages are
+// retired.
+bool remaps_rows(const GpuModel& model);
+// Banks of memory, each with kSpareRowsOfBank; as the A100 has them, of others assumed.
+unsigned memory_banks(const GpuModel& model);
+inline constexpr unsigned kSpareRowsOfBank = 8;
+
 struct PciAddress {
   std::uint32_t domain = 0;
   std::uint8_t bus = 0;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "simdriver/cpu_list.h"
+#include "simdriver/telemetry.h"
 
 namespace aliquot::simdriver {
 namespace {
@@ -96,6 +97,8 @@ Status check_model(const GpuModel& model, std::string_view where) {
     return fault(where, "pcie: generation, width and rate must be above 0");
   if ((model.nvlink.version == 0) != (model.nvlink.links == 0))
     return fault(where, "nvlink: version and links are both 0 or neither");
+  if (model.nvlink.links > kMostNvlinks)
+    return fault(where, "nvlink: at most " + std::to_string(kMostNvlinks) + " links");
   if (model.timing.time_slice_ns == 0 || model.timing.utilisation_period_ns == 0)
     return fault(where, "timing: time_slice_ns and utilisation_period_ns must be above 0");
   return {};

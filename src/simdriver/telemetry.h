@@ -7,6 +7,7 @@
 // _us are microseconds since 1970 as programs read the clock. Any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,15 @@ struct EccCounts {
   std::uint64_t uncorrected;
 };
 
+// Of one GPU: links_down has a bit for each.
+inline constexpr std::size_t kMostNvlinks = 32;
+
+// What may stand against the remapping of rows; bits of GpuTelemetry::row_remap.
+enum class RowRemap : std::uint32_t {
+  kPending = 1,  // a row is replaced at the next reset
+  kFailed = 2,   // a row had to be replaced, and its bank had no spare one left
+};
+
 struct GpuTelemetry {
   std::int64_t now_ns;       // since the machine was started
   std::int64_t busy_ns;      // of them, a kernel ran
@@ -41,7 +51,8 @@ struct GpuTelemetry {
   std::uint64_t received_bytes;
   EccCounts ecc_volatile;
   EccCounts ecc_aggregate;
-  std::uint32_t gpu_percent;  // of the newest sample that can be seen
+  std::array<std::uint64_t, kMostNvlinks> link_errors;  // flits that arrived damaged, by NVLink
+  std::uint32_t gpu_percent;                            // of the newest sample that can be seen
   std::uint32_t memory_percent;
   std::uint32_t power_limit_mw;   // 0: the model's default
   std::uint32_t clock_limit_mhz;  // 0: the model's maximum
@@ -53,7 +64,13 @@ struct GpuTelemetry {
   std::uint32_t hang_ms;        // libnvidia-ml is to answer this much later
   std::uint32_t process_count;  // that follow; at most kMostProcessesTold
   std::uint32_t heat_c;         // the chip is so hot whatever it does; 0: as its use makes it
+  std::uint32_t rows_remapped;  // all for uncorrected errors
+  std::uint32_t row_remap;      // bits of RowRemap
 };
+
+inline bool stands(const GpuTelemetry& now, RowRemap what) {
+  return (now.row_remap & static_cast<std::uint32_t>(what)) != 0;
+}
 
 // So that an answer is one datagram of the channel.
 inline constexpr std::uint32_t kMostProcessesTold = 512;
@@ -127,7 +144,8 @@ enum class Setting : std::uint32_t {
   kComputeMode,
   kPersistence,
   kAccounting,
-  kClearEcc,  // value 0: volatile, 1: aggregate
+  kClearEcc,         // value 0: volatile, 1: aggregate
+  kClearLinkErrors,  // value: the NVLink
 };
 
 struct SetRequest {
@@ -137,15 +155,22 @@ struct SetRequest {
 };
 
 enum class FaultKind : std::uint32_t {
-  kXid,        // value: its number; contexts of the GPU are lost where that XID does so
-  kGpuLost,    // falls off the bus; lifted by kNone
-  kEccSingle,  // value: how many
-  kEccDouble,  // value: how many
-  kLinkDown,   // value: bit per NVLink; 0 lifts it
-  kNvmlHang,   // value: milliseconds that NVML is late about the GPU; 0 lifts it
-  kNone,       // lifts all
-  kHeat,       // value: degrees Celsius of the chip, whatever it does; 0 lifts it
+  kXid,         // value: its number; contexts of the GPU are lost where that XID does so
+  kGpuLost,     // falls off the bus; lifted by kNone
+  kEccSingle,   // value: how many
+  kEccDouble,   // value: how many
+  kLinkDown,    // value: bit per NVLink; 0 lifts it
+  kNvmlHang,    // value: milliseconds that NVML is late about the GPU; 0 lifts it
+  kNone,        // lifts all
+  kHeat,        // value: degrees Celsius of the chip, whatever it does; 0 lifts it
+  kRowRemap,    // value: a RowRemap, one more beside those that stand
+  kLinkErrors,  // value: errors_of_link(): so many more
 };
+
+// What a kLinkErrors says: the link in the upper half, how many in the lower.
+constexpr std::uint64_t errors_of_link(std::uint32_t link, std::uint32_t count) {
+  return std::uint64_t{link} << 32 | count;
+}
 
 struct FaultRequest {
   std::uint32_t gpu;

@@ -1,15 +1,24 @@
 #include "simdriver/telemetry_board.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace aliquot::simdriver {
 namespace {
 
 constexpr std::size_t kEventsKept = 256;
 constexpr std::uint64_t kLongestHangMs = 60'000;
-constexpr std::uint64_t kHottestC = 150;  // nothing would answer any more
+constexpr std::uint64_t kHottestC = 150;     // nothing would answer any more
+constexpr unsigned kMostRowsRemapped = 512;  // of one GPU, however many spare ones it has
 // NVML_COMPUTEMODE_: default, prohibited, exclusive process; 1 (exclusive thread) is gone.
 bool is_compute_mode(std::uint64_t mode) { return mode == 0 || mode == 2 || mode == 3; }
+
+// Without a switch, a link without a peer leads nowhere.
+unsigned links_in_use(const MachineSpec& machine, unsigned gpu) {
+  if (machine.nvswitch) return machine.model_of(gpu).nvlink.links;
+  const std::vector<unsigned>& peers = machine.nvlinks[gpu];
+  return std::accumulate(peers.begin(), peers.end(), 0u);
+}
 
 }  // namespace
 
@@ -19,8 +28,10 @@ TelemetryBoard::TelemetryBoard(const MachineSpec& machine) {
     Gpu& gpu = gpus_.emplace_back(MigLayout(model.mig));
     gpu.power = model.power;
     gpu.clocks = model.clocks;
-    gpu.nvlinks = model.nvlink.links;
+    gpu.nvlinks = links_in_use(machine, i);
     gpu.ecc = model.ecc;
+    if (remaps_rows(model))
+      gpu.spare_rows = std::min(kMostRowsRemapped, memory_banks(model) * kSpareRowsOfBank);
   }
 }
 
@@ -28,6 +39,7 @@ void TelemetryBoard::fill(unsigned index, GpuTelemetry& out) const {
   const Gpu& gpu = gpus_[index];
   out.ecc_volatile = gpu.ecc_volatile;
   out.ecc_aggregate = gpu.ecc_aggregate;
+  out.link_errors = gpu.link_errors;
   out.power_limit_mw = gpu.power_limit_mw;
   out.clock_limit_mhz = gpu.clock_limit_mhz;
   out.compute_mode = gpu.compute_mode;
@@ -37,6 +49,8 @@ void TelemetryBoard::fill(unsigned index, GpuTelemetry& out) const {
   out.links_down = gpu.links_down;
   out.hang_ms = gpu.hang_ms;
   out.heat_c = gpu.heat_c;
+  out.rows_remapped = gpu.rows_remapped;
+  out.row_remap = gpu.row_remap;
 }
 
 bool TelemetryBoard::apply(const SetRequest& request) {
@@ -69,8 +83,34 @@ bool TelemetryBoard::apply(const SetRequest& request) {
     case Setting::kClearEcc:
       (value == 0 ? gpu.ecc_volatile : gpu.ecc_aggregate) = {};
       return true;
+    case Setting::kClearLinkErrors:
+      if (value >= kMostNvlinks) return false;
+      gpu.link_errors[value] = 0;
+      return true;
   }
   return false;
+}
+
+// Bank after bank gives its spare rows away; only one that has none left fails.
+bool TelemetryBoard::remap_row(Gpu& gpu, std::uint64_t what) {
+  if (what == static_cast<std::uint64_t>(RowRemap::kPending)) {
+    if (gpu.rows_remapped == gpu.spare_rows) return false;
+    gpu.rows_remapped += 1;
+  } else if (what == static_cast<std::uint64_t>(RowRemap::kFailed)) {
+    if (gpu.spare_rows == 0) return false;
+    while (gpu.rows_remapped == 0 || gpu.rows_remapped % kSpareRowsOfBank != 0)
+      gpu.rows_remapped += 1;
+  } else {
+    return false;
+  }
+  gpu.row_remap |= static_cast<std::uint32_t>(what);
+  return true;
+}
+
+bool TelemetryBoard::add_link_errors(Gpu& gpu, std::uint64_t link, std::uint64_t count) {
+  if (link >= gpu.nvlinks) return false;
+  gpu.link_errors[link] += count;
+  return true;
 }
 
 bool TelemetryBoard::apply(const FaultRequest& request) {
@@ -107,11 +147,16 @@ bool TelemetryBoard::apply(const FaultRequest& request) {
       if (request.value > kHottestC) return false;
       gpu.heat_c = static_cast<std::uint32_t>(request.value);
       return true;
+    case FaultKind::kRowRemap:
+      return remap_row(gpu, request.value);
+    case FaultKind::kLinkErrors:
+      return add_link_errors(gpu, request.value >> 32, static_cast<std::uint32_t>(request.value));
     case FaultKind::kNone:
       gpu.lost = false;
       gpu.links_down = 0;
       gpu.hang_ms = 0;
       gpu.heat_c = 0;
+      gpu.row_remap = 0;
       return true;
   }
   return false;

@@ -5,6 +5,7 @@
 // server's loop only, or one thread of a test.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -48,10 +49,12 @@ class TelemetryBoard {
     MigLayout mig;
     Power power;
     Clocks clocks;
-    unsigned nvlinks = 0;
+    unsigned nvlinks = 0;     // that lead somewhere
+    unsigned spare_rows = 0;  // that can be used; 0: remaps none
     bool ecc = false;
     EccCounts ecc_volatile{};
     EccCounts ecc_aggregate{};
+    std::array<std::uint64_t, kMostNvlinks> link_errors{};
     std::uint32_t power_limit_mw = 0;
     std::uint32_t clock_limit_mhz = 0;
     std::uint32_t compute_mode = 0;
@@ -60,8 +63,12 @@ class TelemetryBoard {
     std::uint32_t links_down = 0;
     std::uint32_t hang_ms = 0;
     std::uint32_t heat_c = 0;
+    std::uint32_t rows_remapped = 0;
+    std::uint32_t row_remap = 0;
     bool lost = false;
   };
+  static bool remap_row(Gpu& gpu, std::uint64_t what);
+  static bool add_link_errors(Gpu& gpu, std::uint64_t link, std::uint64_t count);
   void add_event(unsigned gpu, GpuEventKind kind, std::uint64_t data);
 
   std::vector<Gpu> gpus_;

@@ -69,7 +69,51 @@ TEST_F(Board, HeatIsToldUntilItIsLifted) {
   EXPECT_EQ(told(1).heat_c, 0u);
 }
 
+TEST_F(Board, ARowsRemappingStandsUntilItIsLiftedAndItsCountStays) {
+  const auto remap = [&](RowRemap what) {
+    EXPECT_TRUE(fail(FaultKind::kRowRemap, static_cast<std::uint64_t>(what), 1));
+  };
+  remap(RowRemap::kPending);
+  EXPECT_TRUE(stands(told(1), RowRemap::kPending));
+  EXPECT_FALSE(stands(told(1), RowRemap::kFailed));
+  EXPECT_EQ(told(1).rows_remapped, 1u);
+  EXPECT_EQ(told(0).rows_remapped, 0u);
+  remap(RowRemap::kFailed);
+  EXPECT_TRUE(stands(told(1), RowRemap::kPending));
+  EXPECT_TRUE(stands(told(1), RowRemap::kFailed));
+  EXPECT_EQ(told(1).rows_remapped, 8u);  // all of a bank
+  remap(RowRemap::kFailed);
+  EXPECT_EQ(told(1).rows_remapped, 8u);  // of one that had none left already
+  EXPECT_TRUE(fail(FaultKind::kNone, 0, 1));
+  EXPECT_EQ(told(1).row_remap, 0u);
+  EXPECT_EQ(told(1).rows_remapped, 8u);
+}
+
+TEST_F(Board, SpareRowsRunOut) {
+  const auto pending = static_cast<std::uint64_t>(RowRemap::kPending);
+  for (int row = 0; row < 512; ++row) ASSERT_TRUE(fail(FaultKind::kRowRemap, pending)) << row;
+  EXPECT_FALSE(fail(FaultKind::kRowRemap, pending));
+  EXPECT_TRUE(fail(FaultKind::kRowRemap, static_cast<std::uint64_t>(RowRemap::kFailed)));
+  EXPECT_EQ(told(0).rows_remapped, 512u);
+}
+
+TEST_F(Board, ErrorsOfALinkGrowUntilTheyAreCleared) {
+  EXPECT_TRUE(fail(FaultKind::kLinkErrors, errors_of_link(11, 5), 1));
+  EXPECT_TRUE(fail(FaultKind::kLinkErrors, errors_of_link(11, 0xffffffff), 1));
+  EXPECT_EQ(told(1).link_errors[11], 0x100000004u);
+  EXPECT_EQ(told(1).link_errors[10], 0u);
+  EXPECT_EQ(told(0).link_errors[11], 0u);
+  EXPECT_TRUE(fail(FaultKind::kNone, 0, 1));
+  EXPECT_EQ(told(1).link_errors[11], 0x100000004u);
+  EXPECT_TRUE(board_.apply(SetRequest{1, Setting::kClearLinkErrors, 11}));
+  EXPECT_EQ(told(1).link_errors[11], 0u);
+  EXPECT_FALSE(board_.apply(SetRequest{1, Setting::kClearLinkErrors, 32}));
+}
+
 TEST_F(Board, RefusesToBreakWhatTheGpuHasNot) {
+  EXPECT_FALSE(fail(FaultKind::kRowRemap, 0));
+  EXPECT_FALSE(fail(FaultKind::kRowRemap, 3));
+  EXPECT_FALSE(fail(FaultKind::kLinkErrors, errors_of_link(12, 1)));
   EXPECT_FALSE(fail(FaultKind::kHeat, 151));
   EXPECT_FALSE(fail(FaultKind::kLinkDown, 1u << 12));
   EXPECT_TRUE(fail(FaultKind::kLinkDown, 1u << 11));
@@ -77,6 +121,16 @@ TEST_F(Board, RefusesToBreakWhatTheGpuHasNot) {
       *make_machine({.node = "rtx4090x1", .name = "", .cuda = ""}, *simulator_directory());
   TelemetryBoard board(gaming);
   EXPECT_FALSE(board.apply(FaultRequest{0, FaultKind::kEccSingle, 1}));
+  EXPECT_FALSE(board.apply(FaultRequest{0, FaultKind::kRowRemap, 1}));
+  EXPECT_FALSE(board.apply(FaultRequest{0, FaultKind::kLinkErrors, 1}));
+  // Before Ampere no row is remapped; links without a peer lead nowhere.
+  MachineSpec volta =
+      *make_machine({.node = "dgx1-v100", .name = "", .cuda = ""}, *simulator_directory());
+  volta.nvlinks[0].assign(volta.gpus.size(), 0);
+  TelemetryBoard apart(volta);
+  EXPECT_FALSE(apart.apply(FaultRequest{0, FaultKind::kRowRemap, 1}));
+  EXPECT_FALSE(apart.apply(FaultRequest{0, FaultKind::kLinkErrors, errors_of_link(0, 1)}));
+  EXPECT_TRUE(apart.apply(FaultRequest{1, FaultKind::kLinkErrors, errors_of_link(0, 1)}));
 }
 
 TEST_F(Board, KeepsEventsInOrderAndForgetsTheOldest) {

@@ -113,6 +113,56 @@ TEST_F(NvmlOnMachine, FaultsShowAndGoAwayWhenLifted) {
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(150));
 }
 
+// As the node judges it: by what its probes read, one after the other.
+TEST_F(NvmlOnMachine, ARowThatIsPendingIsADoubtAndOneThatFailedAFaultUntilLifted) {
+  using inventory::HealthState;
+  start("a100x2");
+  inventory::GpuHealth health;
+  Nanoseconds now = 0;
+  const auto probe = [&] {
+    now += 60 * kSecond;
+    health.on_probe(*nvml_->health(1), now);
+    return health.state();
+  };
+  const auto remap = [&](simdriver::RowRemap what) {
+    return fault({1, simdriver::FaultKind::kRowRemap, static_cast<std::uint64_t>(what)});
+  };
+  EXPECT_EQ(probe(), HealthState::kHealthy);
+  EXPECT_TRUE(remap(simdriver::RowRemap::kPending));
+  EXPECT_EQ(probe(), HealthState::kSuspect);
+  EXPECT_TRUE(remap(simdriver::RowRemap::kFailed));
+  EXPECT_EQ(probe(), HealthState::kUnhealthy);
+  EXPECT_TRUE(fault({1, simdriver::FaultKind::kNone, 0}));
+  EXPECT_EQ(probe(), HealthState::kRecovering);
+  EXPECT_EQ(probe(), HealthState::kHealthy);
+}
+
+TEST_F(NvmlOnMachine, ErrorsOfALinkThatGrowTwiceRunningAreAFaultUntilTheyStop) {
+  using inventory::HealthState;
+  start("a100x2");
+  inventory::GpuHealth health;
+  Nanoseconds now = 0;
+  const auto probe = [&] {
+    now += 60 * kSecond;
+    health.on_probe(*nvml_->health(1), now);
+    return health.state();
+  };
+  const auto more = [&] {
+    return fault({1, simdriver::FaultKind::kLinkErrors, simdriver::errors_of_link(3, 5)});
+  };
+  EXPECT_EQ(probe(), HealthState::kHealthy);
+  EXPECT_TRUE(more());
+  EXPECT_EQ(probe(), HealthState::kSuspect);
+  EXPECT_EQ(probe(), HealthState::kHealthy);  // a stray one
+  EXPECT_TRUE(more());
+  EXPECT_EQ(probe(), HealthState::kSuspect);
+  EXPECT_TRUE(more());
+  EXPECT_EQ(probe(), HealthState::kUnhealthy);
+  EXPECT_EQ(health.faults().at(0).evidence, "5 new errors on NVLinks");
+  EXPECT_EQ(probe(), HealthState::kRecovering);
+  EXPECT_EQ(probe(), HealthState::kHealthy);
+}
+
 TEST_F(NvmlOnMachine, AnOlderDriverHasNotTheNamesThatCameLater) {
   start("t4x1", "11.8");
   EXPECT_EQ(nvml_->system()->driver_version, "520.61.05");

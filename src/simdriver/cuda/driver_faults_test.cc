@@ -168,6 +168,49 @@ TEST_F(Faults, ALinkThatIsDown) {
   EXPECT_EQ(state(2), NVML_FEATURE_ENABLED);
 }
 
+TEST_F(Faults, ErrorsOfALink) {
+  const auto errors = [&](unsigned link) {
+    unsigned long long count = 0;
+    EXPECT_EQ(
+        NVML(nvmlDeviceGetNvLinkErrorCounter)(device_, link, NVML_NVLINK_ERROR_DL_CRC_FLIT, &count),
+        NVML_SUCCESS);
+    return count;
+  };
+  inject(FaultKind::kLinkErrors, *link_errors_from("2:40"));
+  inject(FaultKind::kLinkErrors, *link_errors_from("2:2"));
+  inject(FaultKind::kLinkErrors, *link_errors_from("7"));
+  EXPECT_EQ(errors(2), 42u);
+  EXPECT_EQ(errors(0), 7u);
+  EXPECT_EQ(allocate(), CUDA_SUCCESS);
+  inject(FaultKind::kNone);
+  EXPECT_EQ(errors(2), 42u);  // counters stay, until
+  EXPECT_EQ(NVML(nvmlDeviceResetNvLinkErrorCounters)(device_, 2), NVML_SUCCESS);
+  EXPECT_EQ(errors(2), 0u);
+  EXPECT_EQ(errors(0), 7u);
+}
+
+TEST_F(Faults, ARowThatWaitsForAResetAndOneThatCannotBeReplaced) {
+  struct Rows {
+    unsigned corrected, uncorrected, pending, failed;
+    bool operator==(const Rows&) const = default;
+  };
+  const auto rows = [&] {
+    Rows out{};
+    EXPECT_EQ(NVML(nvmlDeviceGetRemappedRows)(device_, &out.corrected, &out.uncorrected,
+                                              &out.pending, &out.failed),
+              NVML_SUCCESS);
+    return out;
+  };
+  EXPECT_EQ(rows(), (Rows{0, 0, 0, 0}));
+  inject(FaultKind::kRowRemap, static_cast<std::uint64_t>(RowRemap::kPending));
+  EXPECT_EQ(rows(), (Rows{0, 1, 1, 0}));
+  inject(FaultKind::kRowRemap, static_cast<std::uint64_t>(RowRemap::kFailed));
+  EXPECT_EQ(rows(), (Rows{0, 8, 1, 1}));
+  EXPECT_EQ(allocate(), CUDA_SUCCESS);
+  inject(FaultKind::kNone);
+  EXPECT_EQ(rows(), (Rows{0, 8, 0, 0}));  // counters stay
+}
+
 TEST_F(Faults, AChipThatIsHot) {
   const auto degrees = [&] {
     unsigned celsius = 0;
@@ -212,6 +255,8 @@ TEST_F(Faults, TheNthCallOfASymbolFailsOnce) {
 }
 
 TEST_F(Faults, WrongOrdersSayWhatIsWrong) {
+  for (const char* words : {"", ":", "1:", ":1", "x", "-1", "1:2:3", "5000000000"})
+    EXPECT_EQ(link_errors_from(words), std::nullopt) << words;
   EXPECT_NE(fail_call(machine(), "cuNothing").error().message.find("no such symbol"),
             std::string::npos);
   EXPECT_NE(fail_call(machine(), "cuInit:0").error().message.find("expected SYMBOL"),

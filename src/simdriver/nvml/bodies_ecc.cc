@@ -8,10 +8,6 @@
 namespace aliquot::simdriver::nvml::bodies {
 namespace {
 
-bool remaps_rows(const GpuModel& model) {
-  return model.architecture != Architecture::kVolta && model.architecture != Architecture::kTuring;
-}
-
 bool is_error(nvmlMemoryErrorType_t type) {
   return type >= 0 && type < NVML_MEMORY_ERROR_TYPE_COUNT;
 }
@@ -33,10 +29,25 @@ nvmlReturn_t with_ecc(nvmlDevice_t device, Fn fn) {
   });
 }
 
+// fn(gpu, figures) on a GPU that remaps rows.
+template <typename Fn>
+nvmlReturn_t with_spare_rows(nvmlDevice_t device, Fn fn) {
+  return with_reading(device, [&](const Gpu& gpu, const GpuReading& reading) -> nvmlReturn_t {
+    return remaps_rows(gpu.model()) ? fn(gpu, reading.figures) : NVML_ERROR_NOT_SUPPORTED;
+  });
+}
+
+// The class of a bank that has so many of its spare rows left. Where one class ends is assumed.
+unsigned& class_of(nvmlRowRemapperHistogramValues_t& banks, unsigned rows_left) {
+  if (rows_left == kSpareRowsOfBank) return banks.max;
+  if (rows_left == 0) return banks.none;
+  if (rows_left == 1) return banks.low;
+  return rows_left > kSpareRowsOfBank / 2 ? banks.high : banks.partial;
+}
+
 nvmlReturn_t retired_pages(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned* count) {
   if (cause < 0 || cause >= NVML_PAGE_RETIREMENT_CAUSE_COUNT) return NVML_ERROR_INVALID_ARGUMENT;
   return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {
-    // From Ampere on rows are remapped instead.
     if (remaps_rows(gpu.model()) || !gpu.model().ecc) return NVML_ERROR_NOT_SUPPORTED;
     if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
@@ -124,22 +135,29 @@ nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(
 
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned* corrected,
                                        unsigned* uncorrected, unsigned* pending, unsigned* failed) {
-  return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {
-    if (!remaps_rows(gpu.model()) || !gpu.model().ecc) return NVML_ERROR_NOT_SUPPORTED;
-    for (unsigned* out : std::array{corrected, uncorrected, pending, failed}) {
+  return with_spare_rows(device, [&](const Gpu&, const GpuTelemetry& now) -> nvmlReturn_t {
+    for (const unsigned* out : std::array{corrected, uncorrected, pending, failed})
       if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-      *out = 0;
-    }
+    *corrected = 0;
+    *uncorrected = now.rows_remapped;
+    *pending = stands(now, RowRemap::kPending) ? 1 : 0;
+    *failed = stands(now, RowRemap::kFailed) ? 1 : 0;
     return NVML_SUCCESS;
   });
 }
 nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
                                                nvmlRowRemapperHistogramValues_t* values) {
-  return with_gpu(device, [&](const Gpu& gpu) -> nvmlReturn_t {
-    if (!remaps_rows(gpu.model()) || !gpu.model().ecc) return NVML_ERROR_NOT_SUPPORTED;
+  return with_spare_rows(device, [&](const Gpu& gpu, const GpuTelemetry& now) -> nvmlReturn_t {
     if (values == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     *values = {};
-    values->max = gpu.model().memory.bus_bits / 8;  // banks with all their spare rows: assumed
+    // They are used up bank after bank (telemetry_board.cc).
+    values->max = memory_banks(gpu.model());
+    for (unsigned used = now.rows_remapped; used > 0;) {
+      const unsigned here = std::min(used, kSpareRowsOfBank);
+      values->max -= 1;
+      class_of(*values, kSpareRowsOfBank - here) += 1;
+      used -= here;
+    }
     return NVML_SUCCESS;
   });
 }

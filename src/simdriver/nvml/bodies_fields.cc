@@ -1,6 +1,7 @@
 // Field values: many figures by number in one call. Each says for itself whether it is known.
 
 #include <chrono>
+#include <numeric>
 #include <optional>
 
 #include "simdriver/nvml/answer.h"
@@ -22,11 +23,6 @@ Value negative(int number) {
 }
 
 using Answer = std::optional<Value>;
-
-bool remaps_rows(const GpuModel& model) {
-  return model.ecc && model.architecture != Architecture::kVolta &&
-         model.architecture != Architecture::kTuring;
-}
 
 Answer ecc_field(const Gpu& gpu, const GpuTelemetry& now, unsigned field) {
   if (!gpu.model().ecc) return std::nullopt;
@@ -51,10 +47,22 @@ Answer ecc_field(const Gpu& gpu, const GpuTelemetry& now, unsigned field) {
   }
 }
 
-Answer repair_field(const Gpu& gpu, unsigned field) {
-  if (field >= NVML_FI_DEV_REMAPPED_COR && field <= NVML_FI_DEV_REMAPPED_FAILURE)
-    return remaps_rows(gpu.model()) ? Answer(small(0)) : std::nullopt;
+Answer retired_field(const Gpu& gpu) {
   return gpu.model().ecc && !remaps_rows(gpu.model()) ? Answer(small(0)) : std::nullopt;
+}
+
+Answer remapped_field(const Gpu& gpu, const GpuTelemetry& now, unsigned field) {
+  if (!remaps_rows(gpu.model())) return std::nullopt;
+  switch (field) {
+    case NVML_FI_DEV_REMAPPED_UNC:
+      return small(now.rows_remapped);
+    case NVML_FI_DEV_REMAPPED_PENDING:
+      return small(stands(now, RowRemap::kPending));
+    case NVML_FI_DEV_REMAPPED_FAILURE:
+      return small(stands(now, RowRemap::kFailed));
+    default:  // for corrected errors: none
+      return small(0);
+  }
 }
 
 Answer power_field(const Gpu& gpu, const GpuTelemetry& now, unsigned field) {
@@ -103,14 +111,35 @@ Answer heat_field(const Gpu& gpu, const GpuTelemetry& now, unsigned field) {
   }
 }
 
+bool between(unsigned field, unsigned first, unsigned last) {
+  return field >= first && field <= last;
+}
+
 // Counters that exist for each link; `link` is in the field's number or in its scope.
 bool is_link_error(unsigned field) {
-  return (field >= NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0 &&
-          field <= NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL) ||
-         (field >= NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6 &&
-          field <= NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_L11) ||
-         (field >= NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_L0 &&
-          field <= NVML_FI_DEV_NVLINK_ERROR_DL_CRC);
+  return between(field, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0,
+                 NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL) ||
+         between(field, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6,
+                 NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_L11) ||
+         between(field, NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_L0,
+                 NVML_FI_DEV_NVLINK_ERROR_DL_CRC);
+}
+
+Answer link_error_field(const GpuTelemetry& now, const nvmlFieldValue_t& asked, unsigned links) {
+  const unsigned field = asked.field;
+  const auto damaged_on = [&](unsigned link) {
+    return link < links ? Answer(large(now.link_errors[link])) : std::nullopt;
+  };
+  if (between(field, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0,
+              NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L5))
+    return damaged_on(field - NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0);
+  if (between(field, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6,
+              NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L11))
+    return damaged_on(6 + field - NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6);
+  if (field == NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL)
+    return large(std::accumulate(now.link_errors.begin(), now.link_errors.end(), 0ull));
+  if (field == NVML_FI_DEV_NVLINK_ERROR_DL_CRC) return damaged_on(asked.scope);
+  return large(0);  // replays are counted at the other end; nothing else goes wrong
 }
 
 unsigned links_up(const Gpu& gpu, const GpuTelemetry& now) {
@@ -133,7 +162,7 @@ Answer link_field(const Gpu& gpu, const GpuTelemetry& now, const nvmlFieldValue_
     return speed_of(field - NVML_FI_DEV_NVLINK_SPEED_MBPS_L0);
   if (field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L6 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_L11)
     return speed_of(6 + field - NVML_FI_DEV_NVLINK_SPEED_MBPS_L6);
-  if (is_link_error(field)) return large(0);
+  if (is_link_error(field)) return link_error_field(now, asked, links);
   const std::optional<LinkEnd> end = link_end(gpu.machine, gpu.index, asked.scope);
   switch (field) {
     case NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON:
@@ -172,17 +201,14 @@ Answer mig_field(const Gpu& gpu, unsigned field) {
   return small(capable);
 }
 
-bool between(unsigned field, unsigned first, unsigned last) {
-  return field >= first && field <= last;
-}
-
 Answer answer_of(const Gpu& gpu, const GpuTelemetry& now, const nvmlFieldValue_t& asked) {
   const unsigned field = asked.field;
   if (between(field, NVML_FI_DEV_ECC_CURRENT, NVML_FI_DEV_ECC_DBE_AGG_CBU))
     return ecc_field(gpu, now, field);
-  if (between(field, NVML_FI_DEV_RETIRED_SBE, NVML_FI_DEV_RETIRED_PENDING) ||
-      between(field, NVML_FI_DEV_REMAPPED_COR, NVML_FI_DEV_REMAPPED_FAILURE))
-    return repair_field(gpu, field);
+  if (between(field, NVML_FI_DEV_RETIRED_SBE, NVML_FI_DEV_RETIRED_PENDING))
+    return retired_field(gpu);
+  if (between(field, NVML_FI_DEV_REMAPPED_COR, NVML_FI_DEV_REMAPPED_FAILURE))
+    return remapped_field(gpu, now, field);
   if (between(field, NVML_FI_DEV_PERF_POLICY_POWER, NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS))
     return large(0);
   if (field == NVML_FI_DEV_MEMORY_TEMP || between(field, NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT,

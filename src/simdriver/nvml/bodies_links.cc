@@ -166,10 +166,15 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned link,
                                              nvmlNvLinkErrorCounter_t counter,
                                              unsigned long long* errors) {
   if (counter < 0 || counter >= NVML_NVLINK_ERROR_COUNT) return NVML_ERROR_INVALID_ARGUMENT;
-  return with_link(device, link, [&](const Gpu&, const GpuTelemetry&) -> nvmlReturn_t {
+  return with_link(device, link, [&](const Gpu&, const GpuTelemetry& now) -> nvmlReturn_t {
     if (errors == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-    *errors = 0;
+    *errors = counter == NVML_NVLINK_ERROR_DL_CRC_FLIT ? now.link_errors[link] : 0;
     return NVML_SUCCESS;
+  });
+}
+nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned link) {
+  return with_link(device, link, [&](const Gpu& gpu, const GpuTelemetry&) {
+    return gpu.telemetry.set({gpu.index, Setting::kClearLinkErrors, link});
   });
 }
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link,

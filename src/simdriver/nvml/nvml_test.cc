@@ -51,6 +51,14 @@ class Nvml : public testing::Test {
     return out;
   }
 
+  static nvmlFieldValue_t field(unsigned index, unsigned id, unsigned scope = 0) {
+    nvmlFieldValue_t out{};
+    out.field = id;
+    out.scope = scope;
+    EXPECT_EQ(nvmlDeviceGetFieldValues(gpu(index), 1, &out), NVML_SUCCESS);
+    return out;
+  }
+
   MachineSpec machine_;
   FakeTelemetry* fake_ = nullptr;
 };
@@ -233,6 +241,43 @@ TEST_F(Nvml, EccErrorsShowInEveryCounter) {
   EXPECT_EQ(field.value.as_ullong, 2u);
 }
 
+TEST_F(Nvml, RemappedRowsAreTheSameInCallFieldsAndHistogram) {
+  const auto order = [&](RowRemap what) {
+    EXPECT_TRUE(fake_->board.apply({0, FaultKind::kRowRemap, static_cast<std::uint64_t>(what)}));
+  };
+  using Rows = std::array<unsigned, 4>;  // for corrected and uncorrected errors, pending, failed
+  const auto rows = [&] {
+    Rows out{};
+    EXPECT_EQ(nvmlDeviceGetRemappedRows(gpu(0), &out[0], &out[1], &out[2], &out[3]), NVML_SUCCESS);
+    for (unsigned i = 0; i < 4; ++i)
+      EXPECT_EQ(field(0, NVML_FI_DEV_REMAPPED_COR + i).value.as_uint, out[i]) << i;
+    return out;
+  };
+  using Banks = std::array<unsigned, 5>;  // by the spare rows that they have: max to none
+  const auto banks = [&] {
+    const auto it = told(nvmlDeviceGetRowRemapperHistogram, gpu(0));
+    return Banks{it.max, it.high, it.partial, it.low, it.none};
+  };
+  EXPECT_EQ(rows(), (Rows{0, 0, 0, 0}));
+  EXPECT_EQ(banks(), (Banks{640, 0, 0, 0, 0}));
+  order(RowRemap::kPending);
+  EXPECT_EQ(rows(), (Rows{0, 1, 1, 0}));
+  EXPECT_EQ(banks(), (Banks{639, 1, 0, 0, 0}));
+  order(RowRemap::kFailed);
+  EXPECT_EQ(rows(), (Rows{0, 8, 1, 1}));
+  EXPECT_EQ(banks(), (Banks{639, 0, 0, 0, 1}));
+  fake_->board.apply(FaultRequest{0, FaultKind::kNone, 0});
+  EXPECT_EQ(rows(), (Rows{0, 8, 0, 0}));
+  EXPECT_EQ(banks(), (Banks{639, 0, 0, 0, 1}));
+
+  start("t4x1");  // retires pages instead
+  Rows none{};
+  EXPECT_EQ(nvmlDeviceGetRemappedRows(gpu(0), &none[0], &none[1], &none[2], &none[3]),
+            NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(field(0, NVML_FI_DEV_REMAPPED_PENDING).result, NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(field(0, NVML_FI_DEV_RETIRED_SBE).result, NVML_SUCCESS);
+}
+
 TEST_F(Nvml, FieldsThatAGpuHasNotSayItOneByOne) {
   std::array<nvmlFieldValue_t, 2> fields{};
   fields[0].field = NVML_FI_DEV_RETIRED_SBE;  // Ampere remaps rows
@@ -296,6 +341,31 @@ TEST_F(Nvml, ALinkThatIsDownShowsInItsStateAndCount) {
   field.field = NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT;
   ASSERT_EQ(nvmlDeviceGetFieldValues(gpu(0), 1, &field), NVML_SUCCESS);
   EXPECT_EQ(field.value.as_uint, 11u);
+}
+
+TEST_F(Nvml, ErrorsOfALinkShowInItsCounterAndFieldsUntilTheyAreReset) {
+  const auto errors = [&](unsigned link, nvmlNvLinkErrorCounter_t counter) {
+    unsigned long long count = 99;
+    EXPECT_EQ(nvmlDeviceGetNvLinkErrorCounter(gpu(0), link, counter, &count), NVML_SUCCESS);
+    return count;
+  };
+  EXPECT_TRUE(fake_->board.apply({0, FaultKind::kLinkErrors, errors_of_link(2, 5)}));
+  EXPECT_TRUE(fake_->board.apply({0, FaultKind::kLinkErrors, errors_of_link(7, 3)}));
+  EXPECT_EQ(errors(2, NVML_NVLINK_ERROR_DL_CRC_FLIT), 5u);
+  EXPECT_EQ(errors(3, NVML_NVLINK_ERROR_DL_CRC_FLIT), 0u);
+  EXPECT_EQ(errors(2, NVML_NVLINK_ERROR_DL_REPLAY), 0u);
+  EXPECT_EQ(field(0, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L2).value.as_ullong, 5u);
+  EXPECT_EQ(field(0, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L7).value.as_ullong, 3u);
+  EXPECT_EQ(field(0, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL).value.as_ullong, 8u);
+  EXPECT_EQ(field(0, NVML_FI_DEV_NVLINK_ERROR_DL_CRC, 7).value.as_ullong, 3u);
+  EXPECT_EQ(field(0, NVML_FI_DEV_NVLINK_ERROR_DL_CRC, 12).result, NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(field(0, NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL).value.as_ullong, 0u);
+  EXPECT_EQ(nvmlDeviceResetNvLinkErrorCounters(gpu(0), 2), NVML_SUCCESS);
+  EXPECT_EQ(errors(2, NVML_NVLINK_ERROR_DL_CRC_FLIT), 0u);
+  EXPECT_EQ(errors(7, NVML_NVLINK_ERROR_DL_CRC_FLIT), 3u);
+  EXPECT_EQ(nvmlDeviceResetNvLinkErrorCounters(gpu(0), 12), NVML_ERROR_INVALID_ARGUMENT);
+  start("l40sx4");
+  EXPECT_EQ(nvmlDeviceResetNvLinkErrorCounters(gpu(0), 0), NVML_ERROR_NOT_SUPPORTED);
 }
 
 TEST_F(Nvml, MigProfilesAreThoseOfTheProduct) {

@@ -109,6 +109,23 @@ TEST_F(TelemetryHandler, OnlyTheOwnerAndRootChangeTheMachine) {
   EXPECT_EQ(reply_at<GpuTelemetry>().compute_mode, 3u);
 }
 
+TEST_F(TelemetryHandler, RowsAndLinksGoWrongAndNoContextEnds) {
+  const auto context = machine_->open_context(*session_, 0);
+  ASSERT_TRUE(context);
+  EXPECT_EQ(ask(TelemetryOp::kFault, FaultRequest{0, FaultKind::kRowRemap, 2}), NVML_SUCCESS);
+  EXPECT_EQ(ask(TelemetryOp::kFault, FaultRequest{0, FaultKind::kLinkErrors, errors_of_link(3, 7)}),
+            NVML_SUCCESS);
+  EXPECT_EQ(
+      ask(TelemetryOp::kFault, FaultRequest{0, FaultKind::kLinkErrors, errors_of_link(99, 7)}),
+      NVML_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(ask(TelemetryOp::kGpu, TelemetryRequest{0}), NVML_SUCCESS);
+  EXPECT_TRUE(stands(reply_at<GpuTelemetry>(), RowRemap::kFailed));
+  EXPECT_EQ(reply_at<GpuTelemetry>().link_errors[3], 7u);
+  EXPECT_EQ((*context)->server->lost, 0u);
+  ASSERT_EQ(ask(TelemetryOp::kEvents, EventsRequest{0}), NVML_SUCCESS);
+  EXPECT_EQ(reply_at<EventsReply>().count, 0u);  // who wants the XID too orders it
+}
+
 TEST_F(TelemetryHandler, AFatalXidEndsTheContextsOfItsGpuAlone) {
   auto first = machine_->open_context(*session_, 0);
   auto second = machine_->open_context(*session_, 1);
