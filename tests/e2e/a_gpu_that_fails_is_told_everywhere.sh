@@ -74,6 +74,20 @@ within 5 taint_is ''
 for gpu in 0 1 2 3 4 5; do within 5 event_says "GpuRecovered: GPU $gpu "; done
 ! ps_says 'GPU . GPU-.* is ' || fail "ps still tells: $(aliquot ps)"
 same "GPUs that are healthy by the metrics" "1 1 1 1 1 1 1 1" "$(healthy '.' | xargs)"
+
+# A row that waits for a reset is a doubt and costs nothing; one that could not be remapped does. Errors of
+# a link are a fault when they grow at two probes running, and none once they stop.
+fault --gpu 6 --row-remap pending
+within $((interval + 1)) ps_says 'GPU 6 GPU-.* is suspect: a remapped row waits'
+kubelet_offers_all || fail "a doubt took slots away"
+fault --gpu 6 --row-remap failed
+within $((interval + 1)) kubelet_offers 112
+within 3 condition_says 'GPU 6 .*could not be remapped'
+fault --gpu 6 --lift
+links_grow() { fault --gpu 7 --link-errors 3:5; condition_says 'GPU 7 .* new errors on NVLinks'; }
+within $((3 * interval)) links_grow
+within 30 kubelet_offers_all
+within 5 condition_is True
 delete before
 within 20 no_leases
 daemon_with

@@ -100,6 +100,8 @@ def variable(name, value):
 FAULTS = {
     "GPU_LOST": fault("--gpu", "3", "--lost"),
     "GPU_ECC_UNCORRECTED": fault("--gpu", "1", "--ecc-double", "2"),
+    "GPU_ROW_REMAP_PENDING": fault("--gpu", "2", "--row-remap", "pending"),
+    "GPU_ROW_REMAP_FAILED": fault("--gpu", "2", "--row-remap", "failed"),
     "NVLINK_DOWN": fault("--gpu", "0", "--link-down", "2"),
     "NVML_HANGS": fault("--gpu", "5", "--nvml-hang", "600000"),
     "GPU_MODE_EXCLUSIVE": setter("nvmlDeviceSetComputeMode", 7, 3),

@@ -75,6 +75,20 @@ def health(gpu):
     print("celsius", celsius.value)
 
 
+def wear(gpu):
+    """What NVML tells of a GPU's spare rows and of its links."""
+    nvml, device = ctypes.CDLL("libnvidia-ml.so.1"), vp()
+    rows, errors, link = [ctypes.c_uint() for _ in range(4)], ctypes.c_ulonglong(), 0
+    ok(nvml.nvmlInit_v2(), "nvmlInit")
+    ok(nvml.nvmlDeviceGetHandleByIndex_v2(int(gpu), ctypes.byref(device)), "nvmlDeviceGetHandle")
+    ok(nvml.nvmlDeviceGetRemappedRows(device, *map(ctypes.byref, rows)),
+       "nvmlDeviceGetRemappedRows")
+    print("rows", *(count.value for count in rows))
+    while nvml.nvmlDeviceGetNvLinkErrorCounter(device, link, 2, ctypes.byref(errors)) == 0:
+        print("link", link, "errors", errors.value)
+        link += 1
+
+
 def hold(size, seconds="60"):
     open_gpu()
     print("result", allocate(int(size))[0], flush=True)

@@ -31,6 +31,40 @@ same "while it is hot" "result 0" "$(bare alloc $MiB)"
 fault --gpu 1 --lift
 same "when it has cooled" "$cool" "$(bare health 1 | sed -n 2p)"
 
+# A lifted remap leaves its row, a link its errors: as after a reset of the GPU.
+rows() { bare wear "$1" | sed -n 1p; }
+link_errors() { bare wear "$1" | sed -n "$((2 + $2))p"; }  # GPU LINK
+fault --gpu 1 --row-remap pending
+same "a row that waits" "rows 0 1 1 0" "$(rows 1)"
+same "in a share" "rows 0 1 1 0" "$(share wear 0 | sed -n 1p)"
+fault --gpu 1 --row-remap failed
+same "a row that could not be replaced" "rows 0 8 1 1" "$(rows 1)"
+same "rows of the other GPU" "rows 0 0 0 0" "$(rows 0)"
+fault --gpu 1 --link-errors 5
+fault --gpu 1 --link-errors 3:40
+fault --gpu 1 --link-errors 3:2
+same "errors of the first link" "link 0 errors 5" "$(link_errors 1 0)"
+same "errors of the fourth" "link 3 errors 42" "$(link_errors 1 3)"
+same "errors of the other GPU's" "link 3 errors 0" "$(link_errors 0 3)"
+same "with bad links and rows" "result 0" "$(bare alloc $MiB)"
+fault --gpu 1 --lift
+same "rows when lifted" "rows 0 8 0 0" "$(rows 1)"
+same "errors when lifted" "link 3 errors 42" "$(link_errors 1 3)"
+refused() {  # STATUS REASON ARGUMENT...
+  local expected=$1 reason=$2 status=0
+  shift 2
+  "$aliquot" sim fault "$@" >/dev/null 2>"$work/err" || status=$?
+  same "status of: sim fault $*" "$expected" "$status"
+  grep -qF -- "$reason" "$work/err" || fail "sim fault $*: $(cat "$work/err")"
+}
+refused 2 "LINK:COUNT: 1:x" m --gpu 1 --link-errors 1:x
+refused 2 --row-remap m --gpu 1 --row-remap soon
+refused 1 "no such NVLink" m --gpu 1 --link-errors 12:1
+"$aliquot" sim up --node t4x1 --name old >/dev/null
+refused 1 "no spare rows" old --gpu 0 --row-remap failed
+refused 1 "no such NVLink" old --gpu 0 --link-errors 1
+"$aliquot" sim down old >/dev/null
+
 # The driver asks the process's dlsym for its own functions, and finds the share's.
 limit() {
   for way in alloc alloc_by_address; do
