@@ -26,6 +26,7 @@ MachineSpec two_gpus() {
   model.timing.utilisation_period_ns = 1'000'000;
   spec.models = {model};
   spec.gpus.resize(2);
+  spec.nvlinks.assign(2, {0, 0});
   return spec;
 }
 
@@ -237,7 +238,7 @@ TEST_F(MachineStateTest, SurvivesAnyBytesInAClientsPage) {
     for (int i = 0; i < 2000; ++i) {
       words[random() % (sizeof(ClientPage) / 8)] = random() >> random() % 64;
     }
-    hostile.client->tail = static_cast<std::uint32_t>(random() % (2 * kRingSlots));
+    hostile.client->tail = static_cast<std::uint32_t>(random() % (2ul * kRingSlots));
     step(1'000'000'000);
     machine_->publish();
     [[maybe_unused]] const auto look = machine_->next_look();

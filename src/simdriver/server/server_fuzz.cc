@@ -25,6 +25,7 @@ MachineSpec small_machine() {
   model.timing.utilisation_period_ns = 1'000'000;
   spec.models = {model};
   spec.gpus.resize(2);
+  spec.nvlinks.assign(2, {0, 0});
   return spec;
 }
 
