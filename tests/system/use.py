@@ -4,8 +4,8 @@ percents of whole periods."""
 import json, socket, struct, sys, time
 
 REQUEST, REPLY = struct.Struct("<III"), struct.Struct("<iIQ")
-GPU, PROCESS = struct.Struct("<2q3Q4Q12I"), struct.Struct("<iIQq")
-PROCESS_COUNT = 9 + 10  # its place among the figures of a GPU
+GPU, PROCESS = struct.Struct("<2q3Q4Q32Q14I"), struct.Struct("<iIQq")
+PROCESS_COUNT = 9 + 32 + 10  # its place among the figures of a GPU
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect(sys.argv[1])
 
@@ -20,6 +20,7 @@ def account():
         pid, _, _, busy = PROCESS.unpack_from(answer, at)
         had[pid] = had.get(pid, 0) + busy
         at += PROCESS.size
+    assert at == len(answer), "GpuTelemetry has another layout"
     return figures[0], had
 
 
