@@ -157,9 +157,10 @@ void MachineState::lose(ContextEntry& context, std::int32_t result, Nanoseconds 
 }
 
 // Copies what the client has published, each command once: what is checked is what is used.
-void MachineState::drain(ContextEntry& context, Nanoseconds now) {
+void MachineState::drain(ContextEntry& context) {
   if (context.server->lost != 0) return;
   const std::uint32_t tail = context.client->tail.load(std::memory_order_acquire);
+  const Nanoseconds now = clock_.now();  // after the tail: what it shows was submitted before
   std::uint32_t waiting = tail - context.head;
   if (waiting > kRingSlots) return lose_now(context);
   if (waiting > 0) take_back_promises(context);
@@ -245,8 +246,9 @@ void MachineState::advance_together(Nanoseconds to) {
   settle_cross_waits(to);
 }
 
-void MachineState::catch_up(Nanoseconds to) {
-  for (auto& [key, context] : contexts_) drain(*context, to);
+Nanoseconds MachineState::catch_up() {
+  for (auto& [key, context] : contexts_) drain(*context);
+  const Nanoseconds to = clock_.now();  // after the rings: nothing in them lies ahead of it
   apply_drained();
   advance_together(to);
   for (auto& gpu : devices_) {
@@ -257,6 +259,7 @@ void MachineState::catch_up(Nanoseconds to) {
       found->second->changed = true;
     }
   }
+  return to;
 }
 
 void MachineState::promise_where_alone() {

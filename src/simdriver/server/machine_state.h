@@ -117,8 +117,8 @@ class MachineState {
   // As after a fault of the GPU: its contexts answer `result` from now on; caught up before.
   void lose_contexts(unsigned device, std::int32_t result);
 
-  // Reads what the clients have published, and brings every GPU up to `to`.
-  void catch_up(Nanoseconds to);
+  // Reads what the clients have published, and brings every GPU up to the present, which it returns.
+  Nanoseconds catch_up();
   // Tells the clients; wakes those that wait.
   void publish();
   // When to look again because somebody waits; nothing: not before a message.
@@ -146,7 +146,7 @@ class MachineState {
     ContextEntry* context;
     Command command;
   };
-  void drain(ContextEntry& context, Nanoseconds now);
+  void drain(ContextEntry& context);
   void promise_where_alone();
   void apply_drained();
   void lose(ContextEntry& context, std::int32_t result, Nanoseconds at);

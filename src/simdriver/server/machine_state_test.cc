@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
+#include <utility>
 
 #include "simdriver/server/handlers.h"
 
@@ -57,7 +59,7 @@ class MachineStateTest : public testing::Test {
   }
   void step(Nanoseconds by) {
     clock_.advance(by);
-    machine_->catch_up(clock_.now());
+    machine_->catch_up();
   }
   SteppedClock clock_;
   std::unique_ptr<MachineState> machine_;
@@ -90,6 +92,45 @@ TEST_F(MachineStateTest, ComputesTheSameTimesHoweverLateItLooks) {
   EXPECT_EQ(*ended, submitted + 1000);
 }
 
+// Who reads the time may be kept waiting by the host before it uses it.
+class InterruptedClock final : public Clock {
+ public:
+  Nanoseconds now() const override {
+    const Nanoseconds read = now_;
+    if (const auto meanwhile = std::exchange(meanwhile_, {})) meanwhile();
+    return read;
+  }
+  void advance(Nanoseconds by) { now_ += by; }
+  void next_time(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
+
+ private:
+  Nanoseconds now_ = kSecond;
+  mutable std::function<void()> meanwhile_;
+};
+
+TEST(MachineState, WhatIsSubmittedWhileItIsKeptWaitingDoesNotEndEarly) {
+  InterruptedClock clock;
+  const auto machine = std::move(*MachineState::make(two_gpus(), clock, 64 * kMiB));
+  const auto opened = machine->open_context(machine->add_session(std::make_unique<Session>()), 0);
+  ASSERT_TRUE(opened);
+  ClientPage& page = *(*opened)->client;
+  page.ring[0] = {clock.now(), CommandOp::kOpenStream, 0, 0, 0, {}};
+  page.tail = 1;
+  machine->catch_up();
+  clock.next_time([&] {
+    clock.advance(2000);
+    page.ring[1] = {clock.now(), CommandOp::kLaunch, 0, 0, 1, {1, 1, 10'000, 0, 0}};
+    page.tail = 2;
+  });
+  machine->catch_up();
+  clock.advance(9999);
+  machine->catch_up();
+  EXPECT_EQ((*opened)->server->done[0], 0u);
+  clock.advance(1);
+  machine->catch_up();
+  EXPECT_EQ((*opened)->server->done[0], 1u);
+}
+
 TEST_F(MachineStateTest, TakesTheHostsTimesAndTellsItsOwnInSlowMotion) {
   MachineSpec spec = two_gpus();
   spec.time_scale_micro = 100'000;
@@ -99,10 +140,10 @@ TEST_F(MachineStateTest, TakesTheHostsTimesAndTellsItsOwnInSlowMotion) {
   spin(entry, 1, 2000);
   push(entry, CommandOp::kMark, 2, 7);
   clock_.advance(19'999);
-  machine_->catch_up(machine_->now());
+  machine_->catch_up();
   EXPECT_EQ(entry.server->done[0], 0u);
   clock_.advance(1);
-  machine_->catch_up(machine_->now());
+  machine_->catch_up();
   EXPECT_EQ(entry.server->done[0], 2u);
   EXPECT_EQ(machine_->device(0)->timeline.mark(entry.key, {entry.key, 0, 7, 2}),
             machine_->started() + 1000 + 2000);

@@ -104,7 +104,7 @@ bool Server::answer(Session& session) {
   const auto payload = std::span<const std::byte>(request->bytes).subspan(sizeof(header));
   if (header.payload_bytes != payload.size()) return false;
 
-  machine_.catch_up(machine_.now());
+  machine_.catch_up();
   // What was closed before it asked is free by then.
   if (machine_.exports().size() != 0) machine_.end_closed_exports();
   Call call{machine_, session, header.op, payload, request->fds, {}, {}, 0};
@@ -144,7 +144,7 @@ void Server::on_ready(std::uint64_t tag) {
       break;
   }
   // The end of a connection or of its process. What it had published counts, then all is freed.
-  machine_.catch_up(machine_.now());
+  machine_.catch_up();
   machine_.end_session(session.id);
 }
 
@@ -175,7 +175,7 @@ Status Server::run(int stop_fd) {
     if (Status watched = watch(stop_fd, Source::kStop, 0); !watched) return watched;
   }
   while (!stopped_ && !machine_.stop_requested) {
-    machine_.catch_up(machine_.now());
+    machine_.catch_up();
     machine_.publish();
     timespec wait{};
     const bool bounded = wait_ms_or_ns(wait) == 0;

@@ -49,7 +49,7 @@ void ask(MachineState& machine, Session& session, Op op, std::span<const std::ui
   if (op == Op::kShutdown) return;
   std::vector<UniqueFd> fds;
   Call call{machine, session, op, std::as_bytes(payload), fds, {}, {}, 0};
-  machine.catch_up(machine.now());
+  machine.catch_up();
   handle(call);
 }
 
@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       scribble(session, **machine, what / 4, bytes);
     } else if (what % 4 == 1) {
       clock.advance(std::int64_t{what} * 1000);
-      (*machine)->catch_up((*machine)->now());
+      (*machine)->catch_up();
       (*machine)->publish();
       (void)(*machine)->next_look();
     } else {

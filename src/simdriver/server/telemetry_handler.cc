@@ -97,8 +97,7 @@ std::int32_t gpu_now(Call& call) {
   if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
   const Device* gpu = call.machine.device(request.gpu);
   if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const Nanoseconds now = call.machine.now();
-  call.machine.catch_up(now);
+  const Nanoseconds now = call.machine.catch_up();
   const engine::Engine& engine = gpu->timeline.engine();
   // The last few periods are enough to hold the newest sample that can be seen.
   const Nanoseconds since = now - 4 * engine.spec().sample_period - engine.spec().sample_lag;
@@ -122,7 +121,7 @@ std::int32_t switches(Call& call) {
   if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
   const Device* gpu = call.machine.device(request.gpu);
   if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  call.machine.catch_up(call.machine.now());
+  call.machine.catch_up();
   std::vector<SwitchTelemetry> all;
   const auto& sessions = call.machine.sessions();
   for (const auto& [pair, cost] : gpu->timeline.engine().switching_between()) {
@@ -139,8 +138,7 @@ std::int32_t samples(Call& call) {
   if (!call.as(request)) return NVML_ERROR_INVALID_ARGUMENT;
   const Device* gpu = call.machine.device(request.gpu);
   if (gpu == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const Nanoseconds now = call.machine.now();
-  call.machine.catch_up(now);
+  const Nanoseconds now = call.machine.catch_up();
   const engine::Engine& engine = gpu->timeline.engine();
   const Nanoseconds since = call.machine.started();
   std::vector<Sample> all;
@@ -210,7 +208,7 @@ constexpr std::array kFatalXids{
 void end_contexts(Call& call, unsigned gpu, std::uint64_t xid) {
   for (const XidOutcome& fatal : kFatalXids) {
     if (fatal.xid != xid) continue;
-    call.machine.catch_up(call.machine.now());
+    call.machine.catch_up();
     call.machine.lose_contexts(gpu, fatal.result);
     call.machine.publish();
   }

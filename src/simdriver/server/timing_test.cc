@@ -74,7 +74,7 @@ class Timing : public testing::Test {
   }
   void run_for(Nanoseconds by) {
     clock_.advance(by);
-    machine_->catch_up(clock_.now());
+    machine_->catch_up();
   }
   template <typename Head, typename Request>
   Head ask(Session& asker, TelemetryOp op, const Request& request) {
