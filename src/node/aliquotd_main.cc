@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -195,6 +196,9 @@ int main(int argc, char** argv) {
         ->type_name(std::string(key.value));
   }
   CLI11_PARSE(app, argc, argv);
+  // Its two dozen threads take little and seldom: a heap for each would keep what its busiest
+  // moment took, and the daemon would grow with every kind of moment that comes.
+  mallopt(M_ARENA_MAX, 2);
   const aliquot::Status done = aliquot::node::serve(invocation);
   if (done) return 0;
   std::cerr << "aliquotd: " << done.error().message << '\n';
