@@ -113,17 +113,25 @@ TEST_F(NvmlOnMachine, FaultsShowAndGoAwayWhenLifted) {
   EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(150));
 }
 
-// As the node judges it: by what its probes read, one after the other.
-TEST_F(NvmlOnMachine, ARowThatIsPendingIsADoubtAndOneThatFailedAFaultUntilLifted) {
-  using inventory::HealthState;
+using inventory::HealthState;
+
+// GPU 1 as the node judges it: by what its probes read, one after the other.
+class GpuJudged : public NvmlOnMachine {
+ protected:
+  HealthState probe() {
+    now_ += 60 * kSecond;
+    health_.on_probe(*nvml_->health(1), now_);
+    return health_.state();
+  }
+
+  inventory::GpuHealth health_;
+
+ private:
+  Nanoseconds now_ = 0;
+};
+
+TEST_F(GpuJudged, ARowThatIsPendingIsADoubtAndOneThatFailedAFaultUntilLifted) {
   start("a100x2");
-  inventory::GpuHealth health;
-  Nanoseconds now = 0;
-  const auto probe = [&] {
-    now += 60 * kSecond;
-    health.on_probe(*nvml_->health(1), now);
-    return health.state();
-  };
   const auto remap = [&](simdriver::RowRemap what) {
     return fault({1, simdriver::FaultKind::kRowRemap, static_cast<std::uint64_t>(what)});
   };
@@ -137,16 +145,8 @@ TEST_F(NvmlOnMachine, ARowThatIsPendingIsADoubtAndOneThatFailedAFaultUntilLifted
   EXPECT_EQ(probe(), HealthState::kHealthy);
 }
 
-TEST_F(NvmlOnMachine, ErrorsOfALinkThatGrowTwiceRunningAreAFaultUntilTheyStop) {
-  using inventory::HealthState;
+TEST_F(GpuJudged, ErrorsOfALinkThatGrowTwiceRunningAreAFaultUntilTheyStop) {
   start("a100x2");
-  inventory::GpuHealth health;
-  Nanoseconds now = 0;
-  const auto probe = [&] {
-    now += 60 * kSecond;
-    health.on_probe(*nvml_->health(1), now);
-    return health.state();
-  };
   const auto more = [&] {
     return fault({1, simdriver::FaultKind::kLinkErrors, simdriver::errors_of_link(3, 5)});
   };
@@ -158,7 +158,7 @@ TEST_F(NvmlOnMachine, ErrorsOfALinkThatGrowTwiceRunningAreAFaultUntilTheyStop) {
   EXPECT_EQ(probe(), HealthState::kSuspect);
   EXPECT_TRUE(more());
   EXPECT_EQ(probe(), HealthState::kUnhealthy);
-  EXPECT_EQ(health.faults().at(0).evidence, "5 new errors on NVLinks");
+  EXPECT_EQ(health_.faults().at(0).evidence, "5 new errors on NVLinks");
   EXPECT_EQ(probe(), HealthState::kRecovering);
   EXPECT_EQ(probe(), HealthState::kHealthy);
 }
