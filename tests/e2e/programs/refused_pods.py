@@ -22,6 +22,11 @@ def refused_at(pod, events):
     return ms(max(said)) if said else ms(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
 
 
+def never_ran(pod):
+    """A kubelet that was killed after a pod's sandbox finds it gone, and makes no other for a pod that runs once."""
+    return not any(status.get("containerID") for status in pod["status"].get("containerStatuses", []))
+
+
 def main():
     with open(sys.argv[1]) as file:
         intervals = [tuple(map(int, line.split())) for line in file]
@@ -30,9 +35,15 @@ def main():
     wrong = False
     for pod in (item for item in items if item["kind"] == "Pod" and item["status"].get("phase") == "Failed"):
         name, reason = pod["metadata"]["name"], pod["status"].get("reason")
-        if not reason:  # kubelet gives none where it was a container that failed
+        if not reason and not never_ran(pod):  # kubelet gives none where it was a container that failed
             wrong = True
             print(f"{name}: started, and failed")
+            continue
+        if not reason:
+            made = ms(pod["metadata"]["creationTimestamp"])
+            killed = any(made <= end and begin <= made + 10_000 for begin, end in intervals)
+            wrong |= not killed
+            print(f"{name}: never started, {'a kill' if killed else 'no kill'} came between its sandbox and its container")
             continue
         second = refused_at(pod, events)
         inside = any(begin < second + 1000 and second <= end for begin, end in intervals)
