@@ -23,8 +23,11 @@ def refused_at(pod, events):
 
 
 def never_ran(pod):
-    """A kubelet that was killed after a pod's sandbox finds it gone, and makes no other for a pod that runs once."""
-    return not any(status.get("containerID") for status in pod["status"].get("containerStatuses", []))
+    """A kubelet that was killed after a pod's sandbox finds it gone, or a start that went with it, and makes no other
+    for a pod that runs once."""
+    return not any(status.get("containerID") and
+                   status.get("state", {}).get("terminated", {}).get("reason") != "StartError"
+                   for status in pod["status"].get("containerStatuses", []))
 
 
 def main():
