@@ -23,11 +23,13 @@ def refused_at(pod, events):
 
 
 def never_ran(pod):
-    """A kubelet that was killed after a pod's sandbox finds it gone, or a start that went with it, and makes no other
-    for a pod that runs once."""
-    return not any(status.get("containerID") and
-                   status.get("state", {}).get("terminated", {}).get("reason") != "StartError"
-                   for status in pod["status"].get("containerStatuses", []))
+    """A kubelet that was killed after a pod's sandbox finds it gone, or the start that it had asked for canceled, and
+    makes no other for a pod that runs once. A start that failed by itself is one that failed."""
+    def canceled(status):
+        end = status.get("state", {}).get("terminated", {})
+        return end.get("reason") == "StartError" and "context canceled" in end.get("message", "")
+    return all(not status.get("containerID") or canceled(status)
+               for status in pod["status"].get("containerStatuses", []))
 
 
 def main():
