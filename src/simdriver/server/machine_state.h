@@ -117,7 +117,8 @@ class MachineState {
   // As after a fault of the GPU: its contexts answer `result` from now on; caught up before.
   void lose_contexts(unsigned device, std::int32_t result);
 
-  // Reads what the clients have published, and brings every GPU up to the present, which it returns.
+  // Reads what the clients have published, and brings every GPU up to the present, which it
+  // returns.
   Nanoseconds catch_up();
   // Tells the clients; wakes those that wait.
   void publish();
