@@ -202,6 +202,8 @@ class Arbiter {
   bool dropped_silent(Nanoseconds now);
   bool chose(Nanoseconds now);
   Nanoseconds drain_left(Nanoseconds now, const Tenant& holder);
+  static Nanoseconds untold(Nanoseconds now, const Tenant& holder);
+  void look_at(Nanoseconds now, const Tenant& holder, Nanoseconds at);
   void note_end_of_turn(Nanoseconds now, Tenant& holder, bool drained);
   bool passed_on(Nanoseconds now);
   bool hand_over(Nanoseconds now, Nanoseconds rest);

@@ -234,6 +234,21 @@ void Arbiter::note_end_of_turn(Nanoseconds now, Tenant& holder, bool drained) {
   holder.owed += static_cast<double>(now - window_start_);
 }
 
+// Of the time since its report, what goes beyond the kernel that it told of.
+Nanoseconds Arbiter::untold(Nanoseconds now, const Tenant& holder) {
+  const Nanoseconds gone = std::max<Nanoseconds>(0, now - holder.report.since);
+  return std::max<Nanoseconds>(0, gone - holder.report.head_ns);
+}
+
+// At `at`, foretold by the holder's report. What a report that is overdue foretells moves on with
+// the clock, and to ask for it without a pause would keep the core from whoever has to tell: so the
+// longer nothing was told, the longer until the next look.
+void Arbiter::look_at(Nanoseconds now, const Tenant& holder, Nanoseconds at) {
+  const Nanoseconds silent = untold(now, holder);
+  const Nanoseconds pause = std::clamp(silent / 8, options_.look_again, options_.drain_poll);
+  wake_by(silent > 0 ? std::max(at, now + pause) : at);
+}
+
 // Deals with the holder's turn. True: the turn was given up and somebody else may be chosen.
 bool Arbiter::passed_on(Nanoseconds now) {
   const auto index = static_cast<std::size_t>(holder_);
@@ -264,10 +279,8 @@ bool Arbiter::passed_on(Nanoseconds now) {
   const Nanoseconds lead = longest_lead(now);
   if (now < rest - lead - options_.timer_slack) {
     // More of it may have ended by now than was told.
-    const Nanoseconds gone = std::max<Nanoseconds>(0, now - holder.report.since);
-    const Nanoseconds untold = std::max<Nanoseconds>(0, gone - holder.report.head_ns);
-    const Nanoseconds sooner = blocked ? rest - untold : std::max(rest - untold, window.end);
-    wake_by(std::min(rest - lead, std::max(now + options_.look_again, sooner - lead)));
+    const Nanoseconds sooner = rest - untold(now, holder);
+    look_at(now, holder, (blocked ? sooner : std::max(sooner, window.end)) - lead);
     return false;
   }
   note_end_of_turn(now, holder, left == told);
@@ -293,13 +306,13 @@ bool Arbiter::hand_over(Nanoseconds now, Nanoseconds rest) {
       holder_ = kNobody;
       return true;
     }
-    wake_by(now + std::max(options_.least_poll, holder.report.work_left(now)));
+    look_at(now, holder, now + std::max(options_.least_poll, holder.report.work_left(now)));
     return false;
   }
   Tenant& successor = tenants_[static_cast<std::size_t>(next)];
   const Nanoseconds lead = std::max(options_.least_lead, successor.report.lead_ns);
   if (now < rest - lead - options_.timer_slack) {
-    wake_by(rest - lead);
+    look_at(now, holder, rest - lead);
     return false;
   }
   const bool uncertain =
