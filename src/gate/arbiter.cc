@@ -48,7 +48,7 @@ std::size_t Arbiter::add(Nanoseconds now, const TenantTerms& terms) {
   tenant.present = true;
   tenant.terms = terms;
   tenant.window.number = number + 1;
-  tenant.inactive_since = now;
+  tenant.inactive_since = tenant.waits_since = now;
   update_shares();
   return index;
 }
@@ -110,6 +110,8 @@ void Arbiter::read_reports(Nanoseconds now, std::span<const TenantReport> report
     Tenant& tenant = tenants_[i];
     tenant.report = bounded(reports[i], now, options_);
     tenant.last_activity = tenant.report.last_activity(now);
+    if (tenant.report.waiting == 0 || tenant.window.open || banned(tenant, now))
+      tenant.waits_since = now;
     tenant.overdue = now > tenant.report.since + tenant.report.outstanding_ns +
                                options_.most_kernel + options_.drain_patience;
   }

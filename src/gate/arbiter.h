@@ -42,7 +42,8 @@ struct ArbiterOptions {
   Nanoseconds longest_ban = 1 * kSecond;
   Nanoseconds keeps_lag = 100 * kMillisecond;  // who comes back sooner gets all it was owed
   Nanoseconds most_credit = 10 * kMillisecond;
-  Nanoseconds most_debt = 1 * kSecond;  // times the share
+  Nanoseconds most_debt = 1 * kSecond;     // times the share
+  Nanoseconds longest_wait = 1 * kSecond;  // or two of the longest kernels by the share
   Nanoseconds backstop = 100 * kMillisecond;
   Nanoseconds cut_to = 2 * kMillisecond;  // a window that a newcomer with a claim cuts short
   Nanoseconds end_when_joined = 200 * kMicrosecond;  // of a window that had no end
@@ -143,6 +144,7 @@ class Arbiter {
     Nanoseconds seen_busy = 0;
     Nanoseconds granted_at = 0;
     Nanoseconds closed_at = 0;
+    Nanoseconds waits_since = 0;  // at the gate, without a turn
     Nanoseconds banned_until = 0;
     bool overdue = false;         // what it says is in flight should have ended long ago
     std::uint32_t unused = 0;     // grants in a row without a launch
@@ -211,6 +213,7 @@ class Arbiter {
   bool wants(Nanoseconds now, std::size_t tenant) const;
   bool others_want(Nanoseconds now) const;
   bool alone(Nanoseconds now) const;
+  bool waited_out(Nanoseconds now, const Tenant& tenant) const;
   int pick(Nanoseconds now, bool device_idle) const;
   int pick_after(Nanoseconds now, Nanoseconds rest);
   Nanoseconds longest_lead(Nanoseconds now) const;

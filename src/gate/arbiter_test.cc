@@ -154,6 +154,36 @@ TEST_F(Broker, FillsTheGapWhileASuccessorIsLate) {
   EXPECT_EQ(arbiter.account(a).fillers, 1u);
 }
 
+TEST_F(Broker, WhoPaysOffADebtWaitsNoLongerThanASecond) {
+  const std::size_t a = add(98);
+  const std::size_t b = add(2);
+  wait_at_gate(a);
+  wait_at_gate(b);
+  const auto run_until_b_may = [&] {
+    for (int i = 0; i < 3000 && !is_open(b); ++i) {
+      if (is_open(a)) launch(a, 1 * kMs);
+      reports[a].waiting = 1;
+      step();
+      now += 1 * kMs;
+      if (reports[a].in_flight > 0) complete(a);
+      step();
+    }
+  };
+  run_until_b_may();
+  launch(b, 90 * kMs);
+  now += 90 * kMs;
+  complete(b);
+  wait_at_gate(b);
+  step_at(now + 10 * kMs);
+  ASSERT_FALSE(is_open(b));
+  const Nanoseconds since = now;
+  // 20 ms of its debt are not forgiven: at its share a second, and a window more.
+  run_until_b_may();
+  EXPECT_TRUE(is_open(b));
+  EXPECT_GT(now - since, 900 * kMs);
+  EXPECT_LE(now - since, 1 * kSecond);
+}
+
 TEST_F(Broker, PassesOverASilentHolder) {
   const std::size_t a = add(50);
   const std::size_t b = add(50);

@@ -1,6 +1,7 @@
 // Turns: taking over, falling silent, choosing, handing over.
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "gate/arbiter.h"
 
@@ -50,32 +51,40 @@ bool Arbiter::alone(Nanoseconds now) const {
   return holder_ == kNobody || !tenants_[static_cast<std::size_t>(holder_)].share.capped;
 }
 
-// Among those that want and may: who is due (ve <= V), of the highest priority, with the earliest
-// deadline. Nobody is due only by rounding: then who is furthest behind.
+// However it was counted, nobody who may have a turn waits longer than a second, or than two of the
+// longest kernels take from its share: what is still to pass before its turn is a window and one of
+// those.
+bool Arbiter::waited_out(Nanoseconds now, const Tenant& tenant) const {
+  if (tenant.report.waiting == 0 || tenant.window.open || tenant.share.percent <= 0) return false;
+  Nanoseconds kernel = 0;
+  for (const Tenant& other : tenants_)
+    if (other.present) kernel = std::max(kernel, other.report.longest_ns);
+  const auto longest = std::max(
+      options_.longest_wait,
+      static_cast<Nanoseconds>(200.0 * static_cast<double>(kernel) / tenant.share.percent));
+  return now - tenant.waits_since >= longest - 2 * options_.most_quantum - kernel;
+}
+
+// Among those that want and may: who has waited as long as it may; else who is due (ve <= V), of
+// the highest priority, with the earliest deadline. Nobody is due only by rounding: then who is
+// furthest behind.
 int Arbiter::pick(Nanoseconds now, bool device_idle) const {
   const double v = virtual_time() + 1e-6;
   int best = kNobody;
-  bool best_due = false;
+  std::tuple<bool, bool, std::uint32_t> best_rank;
   double best_deadline = 0;
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
     const Tenant& tenant = tenants_[i];
     if (!tenant.active || !wants(now, i)) continue;
     if (throttled(tenant, device_idle ? tenant.report.lead_ns : 0)) continue;
     const bool due = tenant.ve <= v;
+    const std::tuple rank{waited_out(now, tenant), due, due ? tenant.terms.priority : 0u};
     const double deadline =
         due ? tenant.ve + static_cast<double>(quantum(tenant)) / tenant.share.percent : tenant.ve;
-    if (best != kNobody) {
-      const Tenant& other = tenants_[static_cast<std::size_t>(best)];
-      if (best_due != due) {
-        if (best_due) continue;
-      } else if (due && tenant.terms.priority != other.terms.priority) {
-        if (tenant.terms.priority < other.terms.priority) continue;
-      } else if (deadline >= best_deadline) {
-        continue;
-      }
-    }
+    if (best != kNobody && (rank < best_rank || (rank == best_rank && deadline >= best_deadline)))
+      continue;
     best = static_cast<int>(i);
-    best_due = due;
+    best_rank = rank;
     best_deadline = deadline;
   }
   return best;
