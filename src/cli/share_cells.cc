@@ -72,7 +72,7 @@ class WakeLatency {
 // The tenants' commands, ended and waited for when this goes.
 class Commands {
  public:
-  Commands() = default;
+  explicit Commands(std::string program) : program_(std::move(program)) {}
   ~Commands() {
     for (const auto& [tenant, pid] : pids_) kill(pid, SIGTERM);
     wait_for(pids_.begin(), pids_.end());
@@ -80,20 +80,22 @@ class Commands {
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  // With this tenant's words.
-  Status start(std::size_t tenant, const std::vector<std::string>& words) {
+  const std::string& program() const { return program_; }
+  // With this tenant's words, before which the program's name comes.
+  Status start(std::size_t tenant, std::vector<std::string> words) {
+    words.insert(words.begin(), program_);
     std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     pid_t pid = 0;
     const int error =
-        posix_spawn(&pid, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+        posix_spawn(&pid, program_.c_str(), &files, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&files);
     if (error != 0)
-      return Error{Errc::kInternal, "start " + words[0] + ": " + std::strerror(error)};
+      return Error{Errc::kInternal, "start " + program_ + ": " + std::strerror(error)};
     pids_.emplace(tenant, pid);
     return {};
   }
@@ -128,6 +130,7 @@ class Commands {
     }
   }
 
+  const std::string program_;
   Pids pids_;
 };
 
@@ -174,14 +177,13 @@ Result<Processes> wait_for_all(const CellMachine& where, const replay::GateCell&
   return Error{Errc::kUnavailable, "cell " + cell.name + ": its tenants did not all begin in time"};
 }
 
-Status start_tenants(const std::filesystem::path& program, const CellMachine& where,
-                     const replay::GateCell& cell, std::size_t first, std::size_t last,
-                     double seconds, Commands& commands) {
+Status start_tenants(const CellMachine& where, const replay::GateCell& cell, std::size_t first,
+                     std::size_t last, double seconds, Commands& commands) {
   for (std::size_t i = first; i < last; ++i) {
     const replay::TwinTenant& tenant = cell.specs[i];
     const std::vector<std::string> load = load_of(tenant, seconds, static_cast<unsigned>(i) + 1);
     for (int process = 0; process < tenant.processes; ++process) {
-      std::vector<std::string> words{program.string(), "run", "-q"};
+      std::vector<std::string> words{"run", "-q"};
       if (process == 0) {
         if (!where.simulated.empty()) words.insert(words.end(), {"--sim", where.simulated});
         words.insert(words.end(),
@@ -190,7 +192,7 @@ Status start_tenants(const std::filesystem::path& program, const CellMachine& wh
       } else {
         words.insert(words.end(), {"--lease", lease_name(i)});
       }
-      words.insert(words.end(), {"--", program.string(), "burn"});
+      words.insert(words.end(), {"--", commands.program(), "burn"});
       words.insert(words.end(), load.begin(), load.end());
       if (const Status started = commands.start(i, words); !started) return started;
       // The second process joins a lease that the first one makes.
@@ -341,9 +343,9 @@ Result<MeasuredCell> measure_cell(const std::filesystem::path& program, const Ce
   };
   const double longest =
       static_cast<double>(real(kWarmUp + machine_time) + 2 * kStartPatience) / 1e9;
-  Commands commands;
+  Commands commands(program.string());
   const auto start = [&](std::size_t first, std::size_t last) -> Result<Processes> {
-    const Status started = start_tenants(program, where, cell, first, last, longest, commands);
+    const Status started = start_tenants(where, cell, first, last, longest, commands);
     if (!started) return started.error();
     return wait_for_all(where, cell, first == 0 ? 0 : 1, commands);
   };
