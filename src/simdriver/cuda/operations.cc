@@ -1,6 +1,6 @@
 #include "simdriver/cuda/operations.h"
 
-#include <cstring>
+#include <atomic>
 #include <utility>
 
 #include "simdriver/cuda/event_cells.h"
@@ -84,7 +84,9 @@ bool read_value(const CUstreamBatchMemOpParams& operation, std::uint64_t& value)
   if (library().memory().is_device_address(address)) {
     return library().memory().load(&value, address, bytes) == CUDA_SUCCESS;
   }
-  std::memcpy(&value, reinterpret_cast<const void*>(address), bytes);
+  // The program's threads write it meanwhile.
+  value = bytes == 8 ? std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address)).load()
+                     : std::atomic_ref(*reinterpret_cast<std::uint32_t*>(address)).load();
   return true;
 }
 
@@ -94,7 +96,11 @@ bool write_value(const CUstreamBatchMemOpParams& operation) {
   if (library().memory().is_device_address(address)) {
     return library().memory().store(address, &operation.value.value, bytes) == CUDA_SUCCESS;
   }
-  std::memcpy(reinterpret_cast<void*>(address), &operation.value.value, bytes);
+  if (bytes == 8)
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(address)).store(operation.value.value);
+  else
+    std::atomic_ref(*reinterpret_cast<std::uint32_t*>(address))
+        .store(static_cast<std::uint32_t>(operation.value.value));
   return true;
 }
 
