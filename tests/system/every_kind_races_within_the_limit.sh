@@ -6,8 +6,9 @@
 read -r processes threads rounds <<<"${RACE:-12 3 100}"
 machine
 "$aliquot" run -q --name one --memory 8GiB -- $driver hold $MiB &
-within 10 used_at_least one $MiB
-context=$(($(used one) - MiB))
+context=0
+has_a_context() { context=$(lease one gpus.0.bytes_by_kind.context) && [ "$context" -gt 0 ]; }
+within 10 has_a_context 2>/dev/null
 limit=$((processes * context + processes * threads * 6 * MiB))
 looks() {  # what is used, time and again until the lease is over
   until "$aliquot" share get race --json; do :; done
