@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -70,10 +71,10 @@ struct Measured {
   std::optional<replay::CellResult> twin;  // of a cell to which nothing happens
 };
 
-constexpr std::pair<const char*, CellEvent> kEvents[] = {{"none", CellEvent::kNone},
-                                                         {"arrival", CellEvent::kArrival},
-                                                         {"leave", CellEvent::kLeave},
-                                                         {"resize", CellEvent::kResize}};
+const std::map<std::string, CellEvent> kEvents = {{"none", CellEvent::kNone},
+                                                  {"arrival", CellEvent::kArrival},
+                                                  {"leave", CellEvent::kLeave},
+                                                  {"resize", CellEvent::kResize}};
 
 format::Json summary_of(const std::vector<Measured>& all, const CellMachine& where) {
   double mean = 0, worst = 0, busy = 100;
@@ -153,8 +154,7 @@ Status run_shares(const SharesOptions& options, Invocation& invocation) {
                           .simulated = driver->machine_directory.filename().string(),
                           .gpu = options.gpu,
                           .slowness = *slowness};
-  const CellEvent event =
-      std::ranges::find(kEvents, options.event, [](const auto& row) { return row.first; })->second;
+  const CellEvent event = kEvents.at(options.event);
   std::vector<Measured> all;
   for (const replay::GateCell& cell : cells) {
     const auto time = static_cast<Nanoseconds>(options.seconds * kSecond);
@@ -191,10 +191,9 @@ void add_bench_command(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   shares->add_option("--cell", options->cells, "Only these cells")->type_name("NAME");
   shares
-      ->add_option(
-          "--event", options->event,
-          "To the first tenant when all are at work: arrival, leave or resize (to a third)")
-      ->check(CLI::IsMember({"none", "arrival", "leave", "resize"}))
+      ->add_option("--event", options->event,
+                   "To the first tenant when all are at work (a resize is to a third)")
+      ->check(CLI::IsMember(kEvents))
       ->capture_default_str();
   shares->add_option("--seconds", options->seconds, "Of the machine's time, each cell")
       ->check(CLI::Range(0.1, 3600.0))
