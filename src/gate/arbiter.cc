@@ -183,7 +183,8 @@ bool Arbiter::grabs(const Tenant& tenant) const {
 
 Nanoseconds Arbiter::release_time() const {
   if (!gpu_.release_auto) return gpu_.release;
-  return std::clamp(4 * longest_offline_kernel(), options_.least_release, options_.most_release);
+  return std::clamp(4 * longest_kernel(Whose::kOffline), options_.least_release,
+                    options_.most_release);
 }
 
 // Online tenants are never limited. While one works, and `release` after, all others are closed.

@@ -194,7 +194,8 @@ class Arbiter {
   void cut_window(Nanoseconds now, const Tenant& newcomer);
   bool held_by_online(Nanoseconds now);
   bool grabs(const Tenant& tenant) const;
-  Nanoseconds longest_offline_kernel() const;
+  enum class Whose { kAll, kOffline };
+  Nanoseconds longest_kernel(Whose whose) const;  // of those present, lately
   Nanoseconds release_time() const;
   void open_all(Nanoseconds now);
 
@@ -213,7 +214,8 @@ class Arbiter {
   bool wants(Nanoseconds now, std::size_t tenant) const;
   bool others_want(Nanoseconds now) const;
   bool alone(Nanoseconds now) const;
-  bool waited_out(Nanoseconds now, const Tenant& tenant) const;
+  Nanoseconds goes_first_after(const Tenant& tenant, Nanoseconds kernel) const;
+  bool waited_out(Nanoseconds now, const Tenant& tenant, Nanoseconds kernel) const;
   int pick(Nanoseconds now, bool device_idle) const;
   int pick_after(Nanoseconds now, Nanoseconds rest);
   Nanoseconds longest_lead(Nanoseconds now) const;

@@ -128,6 +128,7 @@ void Arbiter::fill_credit(double wall) {
 // the holder's debt is known when its turn is over.
 void Arbiter::forgive() {
   const double v = virtual_time();
+  const Nanoseconds kernel = longest_kernel(Whose::kAll);
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
     Tenant& tenant = tenants_[i];
     if (!tenant.present || tenant.offender || static_cast<int>(i) == holder_) continue;
@@ -140,7 +141,11 @@ void Arbiter::forgive() {
         tenant.account.forgiven_ns += std::llround(over);
       }
     }
-    if (tenant.share.capped) tenant.cap_credit = std::max(tenant.cap_credit, -most_debt(tenant));
+    if (!tenant.share.capped) continue;
+    // Nor may its cap keep it waiting for longer than it may wait.
+    const auto wait = static_cast<double>(goes_first_after(tenant, kernel));
+    const double most = wait * tenant.share.percent / 100.0 + tenant.owed;
+    tenant.cap_credit = std::max(tenant.cap_credit, -std::min(most_debt(tenant), most));
   }
 }
 
@@ -251,10 +256,11 @@ Nanoseconds Arbiter::quantum(const Tenant& tenant) const {
                   std::max(options_.least_quantum, earned));
 }
 
-Nanoseconds Arbiter::longest_offline_kernel() const {
+Nanoseconds Arbiter::longest_kernel(Whose whose) const {
   Nanoseconds longest = 0;
   for (const Tenant& tenant : tenants_) {
-    if (!tenant.present || tenant.terms.share_class == ShareClass::kOnline) continue;
+    const bool online = tenant.terms.share_class == ShareClass::kOnline;
+    if (!tenant.present || (online && whose == Whose::kOffline)) continue;
     longest = std::max(longest, tenant.report.longest_ns);
   }
   return longest;

@@ -52,17 +52,19 @@ bool Arbiter::alone(Nanoseconds now) const {
 }
 
 // However it was counted, nobody who may have a turn waits longer than a second, or than two of the
-// longest kernels take from its share: what is still to pass before its turn is a window and one of
-// those.
-bool Arbiter::waited_out(Nanoseconds now, const Tenant& tenant) const {
-  if (tenant.report.waiting == 0 || tenant.window.open || tenant.share.percent <= 0) return false;
-  Nanoseconds kernel = 0;
-  for (const Tenant& other : tenants_)
-    if (other.present) kernel = std::max(kernel, other.report.longest_ns);
+// longest kernels take from its share: before its turn a lost message, a window and one of those
+// kernels may still pass.
+Nanoseconds Arbiter::goes_first_after(const Tenant& tenant, Nanoseconds kernel) const {
+  if (tenant.share.percent <= 0) return kNever;
   const auto longest = std::max(
       options_.longest_wait,
       static_cast<Nanoseconds>(200.0 * static_cast<double>(kernel) / tenant.share.percent));
-  return now - tenant.waits_since >= longest - 2 * options_.most_quantum - kernel;
+  return longest - options_.backstop - 2 * options_.most_quantum - kernel;
+}
+
+bool Arbiter::waited_out(Nanoseconds now, const Tenant& tenant, Nanoseconds kernel) const {
+  if (tenant.report.waiting == 0 || tenant.window.open) return false;
+  return now - tenant.waits_since >= goes_first_after(tenant, kernel);
 }
 
 // Among those that want and may: who has waited as long as it may; else who is due (ve <= V), of
@@ -70,6 +72,7 @@ bool Arbiter::waited_out(Nanoseconds now, const Tenant& tenant) const {
 // furthest behind.
 int Arbiter::pick(Nanoseconds now, bool device_idle) const {
   const double v = virtual_time() + 1e-6;
+  const Nanoseconds kernel = longest_kernel(Whose::kAll);
   int best = kNobody;
   std::tuple<bool, bool, std::uint32_t> best_rank;
   double best_deadline = 0;
@@ -78,7 +81,7 @@ int Arbiter::pick(Nanoseconds now, bool device_idle) const {
     if (!tenant.active || !wants(now, i)) continue;
     if (throttled(tenant, device_idle ? tenant.report.lead_ns : 0)) continue;
     const bool due = tenant.ve <= v;
-    const std::tuple rank{waited_out(now, tenant), due, due ? tenant.terms.priority : 0u};
+    const std::tuple rank{waited_out(now, tenant, kernel), due, due ? tenant.terms.priority : 0u};
     const double deadline =
         due ? tenant.ve + static_cast<double>(quantum(tenant)) / tenant.share.percent : tenant.ve;
     if (best != kNobody && (rank < best_rank || (rank == best_rank && deadline >= best_deadline)))

@@ -151,10 +151,9 @@ inline void check_step(void* context, const GateTwin& twin, Nanoseconds now) {
 }
 
 // Longest time that a tenant with this share may stand at the gate (I9), where kernels take as long
-// as this, and a message that was lost is made good after a tenth of a second.
+// as this.
 inline Nanoseconds longest_allowed_wait(Nanoseconds kernel, double share) {
-  return std::max(kSecond, static_cast<Nanoseconds>(2 * static_cast<double>(kernel) / share)) +
-         100 * kMillisecond;
+  return std::max(kSecond, static_cast<Nanoseconds>(2 * static_cast<double>(kernel) / share));
 }
 
 inline void run_random_machine(std::uint64_t seed) {
