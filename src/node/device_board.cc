@@ -33,9 +33,12 @@ DeviceBoard::Content DeviceBoard::content() const {
   return content_;
 }
 
-DeviceBoard::Content DeviceBoard::wait(std::uint64_t seen, std::chrono::milliseconds limit) const {
+std::optional<DeviceBoard::Content> DeviceBoard::wait(std::uint64_t seen,
+                                                      std::chrono::milliseconds limit,
+                                                      const std::stop_token& stop) const {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [&] { return content_.version != seen; });
+  const auto is_news = [&] { return content_.version != seen; };
+  if (!changed_.wait_for(lock, stop, limit, is_news)) return {};
   return content_;
 }
 

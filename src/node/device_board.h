@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -39,12 +40,14 @@ class DeviceBoard {
     std::shared_ptr<const topology::Shape> shape;
   };
   Content content() const;
-  // Returns when the version is another than `seen`, or after `limit`.
-  Content wait(std::uint64_t seen, std::chrono::milliseconds limit) const;
+  // Waits until the version is another than `seen`; nothing: it was not within `limit`, or a stop
+  // was requested.
+  std::optional<Content> wait(std::uint64_t seen, std::chrono::milliseconds limit,
+                              const std::stop_token& stop) const;
 
  private:
   mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  mutable std::condition_variable_any changed_;
   Content content_{1, {}, nullptr};
 };
 

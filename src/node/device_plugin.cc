@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <stop_token>
 
 #include <deviceplugin/v1beta1/api.grpc.pb.h>
 #include "common/files.h"
@@ -19,7 +20,7 @@ using namespace std::chrono_literals;
 using grpc::ServerContext;
 
 constexpr auto kRegisterLimit = 12s;    // kubelet dials us for up to 10 s
-constexpr auto kStreamLook = 200ms;     // how soon a stream notices that its peer is gone
+constexpr auto kStreamLook = 400ms;     // how soon a stream notices that its peer is gone
 constexpr auto kShutdownLimit = 500ms;  // then calls are cancelled
 // kubelet may start a hundred containers at once; each holds a thread while its pod is looked up.
 constexpr int kMostThreads = 192;
@@ -98,13 +99,13 @@ class Service final : public v1beta1::DevicePlugin::Service {
 
   grpc::Status ListAndWatch(ServerContext* context, const v1beta1::Empty* /*request*/,
                             grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) override {
-    DeviceBoard::Content content = board_.content();
     std::uint64_t sent = 0;
     ++streams_;
-    while (!stopping_ && !context->IsCancelled()) {
-      if (content.version != sent && !writer->Write(message_of(content, first_, slots_))) break;
-      sent = content.version;
-      content = board_.wait(sent, kStreamLook);
+    while (!stopping_.stop_requested() && !context->IsCancelled()) {
+      const auto news = board_.wait(sent, kStreamLook, stopping_.get_token());
+      if (!news) continue;
+      if (!writer->Write(message_of(*news, first_, slots_))) break;
+      sent = news->version;
     }
     --streams_;
     return grpc::Status::OK;
@@ -141,7 +142,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
     return ready ? grpc::Status::OK : status_of(ready.error());
   }
 
-  void stop() { stopping_ = true; }
+  void stop() { stopping_.request_stop(); }
   bool has_stream() const { return streams_ > 0; }
 
  private:
@@ -150,7 +151,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
   const DeviceBoard& board_;
   PluginDecisions& decisions_;
   std::atomic<int> streams_ = 0;
-  std::atomic<bool> stopping_ = false;
+  std::stop_source stopping_;
 };
 
 class GrpcPluginServer final : public PluginServer {
@@ -187,7 +188,8 @@ class GrpcPluginServer final : public PluginServer {
 
 }  // namespace
 
-Result<std::unique_ptr<PluginServer>> PluginServer::serve(Options options, const DeviceBoard& board,
+Result<std::unique_ptr<PluginServer>> PluginServer::serve(const Options& options,
+                                                          const DeviceBoard& board,
                                                           PluginDecisions& decisions) {
   auto server = std::make_unique<GrpcPluginServer>(options, board, decisions);
   if (const Status started = server->start(options.socket); !started) return started.error();

@@ -60,7 +60,8 @@ class PluginServer {
     unsigned first_slot = 0;  // their numbers begin here
   };
   // Serves when this returns. `board` and `decisions` outlive it.
-  static Result<std::unique_ptr<PluginServer>> serve(Options options, const DeviceBoard& board,
+  static Result<std::unique_ptr<PluginServer>> serve(const Options& options,
+                                                     const DeviceBoard& board,
                                                      PluginDecisions& decisions);
   virtual ~PluginServer() = default;
 
