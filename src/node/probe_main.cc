@@ -125,6 +125,7 @@ int print_inventory(const std::string& state_directory, const std::string& name)
 }  // namespace
 }  // namespace aliquot::node
 
+// NOLINTNEXTLINE(bugprone-exception-escape): without memory or threads it ends, and is started anew
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
   if (words.size() == 5 && words[1] == "gpu")

@@ -81,6 +81,7 @@ const Rollout::Suited& Rollout::suited(std::int32_t shape_id, const NodeShape& n
   std::int64_t all = 0;
   std::int64_t served = 0;
   for (const WorkShape& s : shapes_) all += demand_of(s);
+  if (all == 0) return suited;
   for (const WorkShape& s : shapes_) {
     if (!serves(s, node)) continue;
     served += demand_of(s);
@@ -88,7 +89,7 @@ const Rollout::Suited& Rollout::suited(std::int32_t shape_id, const NodeShape& n
       suited.blocks.push_back({static_cast<std::int32_t>(s.cpu_milli),
                                static_cast<std::int16_t>(s.gpus), (demand_of(s) << 20) / all});
   }
-  suited.served = all == 0 ? 0 : static_cast<int>(1000 * served / all);
+  suited.served = static_cast<int>(1000 * served / all);
   return suited;
 }
 
