@@ -141,7 +141,7 @@ TEST(NvmlDevices, AForeignGpuIsFoundByNoName) {
     nvmlUUID_t uuid{};
     uuid.version = driver_abi::nvml_struct_version<nvmlUUID_t>(1);
     uuid.type = NVML_UUID_TYPE_ASCII;
-    strcpy(uuid.text, text.c_str());
+    text.copy(uuid.text, sizeof uuid.text - 1);
     return uuid;
   };
   const nvmlUUID_t own_uuid = as_uuid(own.uuid), foreign_uuid = as_uuid(foreign.uuid);

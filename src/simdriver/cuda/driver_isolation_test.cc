@@ -150,7 +150,7 @@ int answer_of(pid_t child) {
 
 // While the other has its memory, when it has freed it, and when it was killed over it.
 TEST(Isolation, NobodySeesATraceOfWhatAnotherWrote) {
-  auto* written =
+  auto* written =  // NOLINT(cppcoreguidelines-owning-memory): the mapping is
       new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
           std::atomic<int>(0);
   const std::uint64_t before = free_bytes();
