@@ -208,7 +208,7 @@ void Passage::end(CUresult result) {
                       real::cuEventRecord(end_, work_.stream) == CUDA_SUCCESS;
   const Nanoseconds now = monotonic_now();
   bool news = false;
-  Nanoseconds left = 0;
+  Nanoseconds look_at = 0;
   {
     const Holding holding(state->lock);
     state->tenant.leave_launch();
@@ -238,12 +238,12 @@ void Passage::end(CUresult result) {
       state->events.give(context_, end_);
     }
     publish(*state);
-    left = state->tenant.work_left(now);
+    look_at = next_look(*state, window_, now);
   }
   state->quick.store(true, std::memory_order_relaxed);
   if (news) tell_broker(*state);
   ensure_watch(*state);
-  kick_watch(*state, now + left);
+  kick_watch(*state, look_at);
 }
 
 void gate_forget_context(std::uint64_t context) {

@@ -74,6 +74,8 @@ bool look(GateState& state);
 
 // The thread that looks while nobody else does. Starts it if need be.
 void ensure_watch(GateState& state);
+// When it is to look at the latest at what was launched just now. Under `lock`.
+Nanoseconds next_look(const GateState& state, const gate::Window& window, Nanoseconds now);
 // Something is in flight until `until` at least: it is to look then at the latest.
 void kick_watch(GateState& state, Nanoseconds until);
 

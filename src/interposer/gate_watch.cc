@@ -91,10 +91,14 @@ Nanoseconds contended_sleep(const GateState& state, const gate::Window& window, 
                  state.scaled(kMostSleepContended));
 }
 
+bool is_contended(const GateState& state, const gate::Window& window) {
+  return window.limited || !window.open || state.is_online();
+}
+
 // How long nothing is to be looked at. Under the lock.
 Nanoseconds sleep_after(const GateState& state, const gate::Window& window, Nanoseconds now) {
   const gate::TenantGate& tenant = state.tenant;
-  const bool contended = window.limited || !window.open || state.is_online();
+  const bool contended = is_contended(state, window);
   if (state.marks.count() != 0 || state.unmarked != 0) {
     if (contended) return contended_sleep(state, window, now);
     return between(state.scaled(kLeastSleepAlone), tenant.work_left(now) / 2,
@@ -119,7 +123,7 @@ Nanoseconds tend(GateState& state) {
     const Holding holding(state.lock);
     const gate::Window window = window_of(state);
     end_what_has_no_event(state, now);
-    news = (window.limited || !window.open || state.is_online()) && has_news(state, window, now);
+    news = is_contended(state, window) && has_news(state, window, now);
     publish(state);
     if (!in_vain || state.tenant.work_left(now) > 0)
       state.looks_in_vain = 0;
@@ -196,6 +200,15 @@ void stop_watches() {
       nanosleep(&pause, nullptr);
     }
   }
+}
+
+// Alone, as late as the watcher's own next look would be: a launch then wakes nobody who is awake
+// every millisecond anyway.
+Nanoseconds next_look(const GateState& state, const gate::Window& window, Nanoseconds now) {
+  const Nanoseconds left = state.tenant.work_left(now);
+  return now + (is_contended(state, window)
+                    ? left
+                    : between(state.scaled(kLeastSleepAlone), left, state.scaled(kMostSleepAlone)));
 }
 
 void kick_watch(GateState& state, Nanoseconds until) {
