@@ -2,7 +2,7 @@
 // that is passed on, a launch through an open gate without a competitor (with the events that each
 // millisecond of work takes, and the system calls of 200,000 of them: one a millisecond at most,
 // which wakes the thread that looks at the events), and cuMemAlloc with cuMemFree; and of that what
-// account and table take, and of that the four swaps of 128 bits that the account's protocol needs:
+// account and table take, and of that the two swaps of 128 bits that the account's protocol needs:
 // what they take is the processor's affair. The driver behind it does nothing. Prints one JSON
 // object; best of the rounds.
 //   interposer_bench                 all figures
@@ -101,11 +101,11 @@ int system_calls(Call call) {
   return made;
 }
 
-// What four swaps take that each find what the one before left.
+// What two swaps take that each find what the one before left.
 double swaps_ns() {
   wire::Pair pair{};
   return best_ns([&] {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 2; ++i) {
       const wire::Pair seen = wire::load_halves(pair);
       if (!wire::compare_and_swap(pair, seen, {seen.lo + 1, seen.hi})) std::abort();
     }

@@ -28,9 +28,9 @@ constexpr int kPairs = 5'000, kRounds = 400;
 void run_pairs(const wire::Quota& quota, long pairs, bool counted) {
   for (long i = 0; i < pairs; ++i) {
     if (quota.reserve(5, 512) != Outcome::kOk) std::abort();
-    if (counted) quota.count(5, Kind::kLinear, 512);
+    if (counted) quota.count(5, Kind::kVmm, 512);
     quota.release(5, 512);
-    if (counted) quota.count(5, Kind::kLinear, -512);
+    if (counted) quota.count(5, Kind::kVmm, -512);
   }
 }
 

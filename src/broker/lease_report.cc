@@ -65,8 +65,10 @@ LeaseRow Lease::row() const {
     for (const auto& [identity, slot] : slot_of_) {
       const wire::Cell& cell = ledger.cell(slot, gpu);
       for (unsigned kind = 0; kind < wire::kKinds; ++kind)
-        usage.kind_bytes[kind] = std::min(
-            saturating_sum(usage.kind_bytes[kind], cell.kind_bytes[kind]), wire::kByteMask);
+        usage.kind_bytes[kind] =
+            std::min(saturating_sum(usage.kind_bytes[kind],
+                                    quota(gpu).bytes_of_kind(slot, wire::Kind{kind})),
+                     wire::kByteMask);
       usage.refusals = saturating_sum(usage.refusals, cell.refusals);
       usage.launches = saturating_sum(usage.launches, cell.launches);
       usage.waiting_ns = saturating_sum(usage.waiting_ns, cell.waiting_ns);

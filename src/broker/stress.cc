@@ -71,7 +71,7 @@ class WorkerThread {
       return;
     }
     own_.truth += bytes;
-    quota_.count(slot_, wire::Kind::kLinear, static_cast<std::int64_t>(bytes));
+    quota_.count(slot_, wire::Kind::kVmm, static_cast<std::int64_t>(bytes));
     held_.push_back(bytes);
   }
   void free_one(std::size_t index) {
@@ -80,7 +80,7 @@ class WorkerThread {
     held_.pop_back();
     own_.truth -= bytes;
     release(bytes);
-    quota_.count(slot_, wire::Kind::kLinear, -static_cast<std::int64_t>(bytes));
+    quota_.count(slot_, wire::Kind::kVmm, -static_cast<std::int64_t>(bytes));
   }
   void release(std::uint64_t bytes) {
     wire::Tally tally;

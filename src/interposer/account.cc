@@ -64,7 +64,7 @@ void give_back_some(unsigned gpu, wire::Kind kind, std::uint64_t bytes) {
   const wire::Quota quota = tenant().quota(gpu);
   const unsigned slot = tenant().slot();
   quota.count(slot, kind, -static_cast<std::int64_t>(bytes));
-  if (!quota.try_to_release(slot, bytes)) release_among_others(gpu, bytes);
+  if (quota.try_to_release(slot, bytes) != wire::Outcome::kOk) release_among_others(gpu, bytes);
 }
 
 std::uint64_t used_bytes(unsigned gpu) { return tenant().quota(gpu).used(); }

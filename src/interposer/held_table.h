@@ -79,7 +79,7 @@ inline std::size_t HeldTable::Shard::place_of(std::uint64_t name) const {
 inline bool HeldTable::insert_at_once(const Held& entry) {
   if (entry.name == 0) return false;
   Shard& shard = shard_of(entry.name);
-  if (!shard.lock.try_to_lock()) return false;
+  if (!shard.lock.try_lock()) return false;
   if (shard.count != shard.most) {
     Held& at = shard.entries[shard.place_of(entry.name)];
     if (at.name == 0) {

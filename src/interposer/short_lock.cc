@@ -25,10 +25,16 @@ void ShortLock::wait() {
   }
   // Spurious returns, signals, the end of a nap and an early wake-up only lead to another round.
   const timespec nap{0, kNapNs};
-  while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree)
-    futex(&word_, FUTEX_WAIT, kHeldAndWanted, &nap);
+  for (;;) {
+    wanted_.store(true);  // also as the next holder, for those who sleep on
+    if (word_.exchange(kHeld, std::memory_order_acquire) == kFree) return;
+    futex(&word_, FUTEX_WAIT, kHeld, &nap);
+  }
 }
 
-void ShortLock::wake() { futex(&word_, FUTEX_WAKE, 1, nullptr); }
+void ShortLock::wake() {
+  wanted_.store(false, std::memory_order_relaxed);
+  futex(&word_, FUTEX_WAKE, 1, nullptr);
+}
 
 }  // namespace aliquot::interposer

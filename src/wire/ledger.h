@@ -70,7 +70,8 @@ inline constexpr unsigned kKinds = 7;
 struct alignas(64) Cell {
   Pair mirror;  // {bytes 64} {count 30 | sequence 34}; quota.h only
   std::uint64_t reserved0[6];
-  // Relaxed counters, exact while the process is quiet.
+  // Relaxed counters, exact while the process is quiet; that of linear memory is not used
+  // (quota.h).
   std::atomic<std::uint64_t> kind_bytes[kKinds];
   std::atomic<std::uint64_t> refusals;    // reserves that ended in "out of memory"
   std::atomic<std::uint64_t> launches;    // kernel and graph launches

@@ -1,15 +1,16 @@
 // Quota: exact accounting of one GPU of a lease, shared by processes that may be killed anywhere.
 //
-// One 128-bit head per GPU names its last writer; one 128-bit mirror per process holds its bytes.
-// Rule: nobody replaces a head before its `after` stands in mirror[slot]; anyone may put it there,
-// and the sequence number in the mirror lets it be put there only once. So at every instant
-//   bytes of slot s = head.slot == s and mirror[s].sequence != head.sequence ? head.after
-//                                                                            : mirror[s].bytes
-// and used is their sum. There is no lock, no log and no per-thread state, hence nothing that a
-// killed process could leave behind half done. Alternatives and figures: docs/adr/0010.
+// One 128-bit head per GPU names its last writer and what that one holds; one 128-bit mirror per
+// process holds its bytes while the head names another. Rule: nobody replaces a head by one that
+// names another slot before its `after` stands in mirror[slot]; anyone may put it there, and the
+// sequence number in the mirror lets it be put there only once. So at every instant
+//   bytes of slot s = head.slot == s ? head.after : mirror[s].bytes
+// and used is their sum. A process alone on a GPU swaps the head and nothing else. There is no
+// lock, no log and no per-thread state, hence nothing that a killed process could leave behind half
+// done. Alternatives and figures: docs/adr/0010.
 //
 // Promise: used never passes the limit in force; a reserve is refused only if at one instant of the
-// call used + bytes was above the limit; a thread run alone finishes within 17 shared accesses.
+// call used + bytes was above the limit; a thread run alone finishes within 15 shared accesses.
 // Every call is bounded by its tries, so a hostile writer cannot hold anyone (Outcome::kBusy).
 // Any thread of any process. No allocation, no exceptions, no libstdc++ at run time.
 #pragma once
@@ -62,113 +63,115 @@ class BasicQuota {
 
   // Takes `bytes` for `slot`, or says that at one instant of this call they were too many.
   Outcome reserve(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
-    for (unsigned tries = kTenantTries; tries != 0; --tries) {
-      const Outcome outcome = try_to_reserve(slot, bytes, tally);
-      if (outcome != Outcome::kBusy) return outcome;
-      again(tally);
-    }
-    return Outcome::kBusy;
+    return repeat(kTenantTries, tally, [&] { return try_to_reserve(slot, bytes, tally); });
   }
 
   // Gives back `bytes` of `slot`: a free, or the roll back of a failed driver call. Never below
   // zero, even over a scribbled ledger.
   Outcome release(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
-    for (unsigned tries = kTenantTries; tries != 0; --tries) {
-      if (try_to_release(slot, bytes, tally)) return Outcome::kOk;
-      again(tally);
-    }
-    return Outcome::kBusy;
+    return repeat(kTenantTries, tally, [&] { return try_to_release(slot, bytes, tally); });
   }
 
-  // One try of the above; kBusy and false: another writer came first.
+  // One try of the above; kBusy: another writer came first.
   Outcome try_to_reserve(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
-    const Pair seen = settled_head_for(slot, tally);
+    const Pair seen = load_halves(*head_);
     // After the head: a limit stored before a bump is met by every reserve that follows it.
     const std::uint64_t limit = limit_->load(std::memory_order_acquire);
-    const std::uint64_t used = Head::unpack(seen).used;
-    if (used > limit || bytes > limit - used)
+    const Head head = Head::unpack(seen);
+    if (head.used > limit || bytes > limit - head.used)
       return compare_and_swap(*head_, seen, seen) ? Outcome::kRefused : Outcome::kBusy;
-    const Pair mine = mirror_of(slot);
-    return replace(seen, slot, mine, used + bytes, mine.lo + bytes) ? Outcome::kOk : Outcome::kBusy;
+    std::uint64_t mine = 0;
+    if (!turn_to(slot, seen, head, &mine, tally)) return Outcome::kBusy;
+    return replace(seen, head.used + bytes, slot, mine + bytes);
   }
-  bool try_to_release(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
-    const Pair seen = settled_head_for(slot, tally);
-    const Pair mine = mirror_of(slot);
-    return replace(seen, slot, mine, less(Head::unpack(seen).used, bytes), less(mine.lo, bytes));
+  Outcome try_to_release(unsigned slot, std::uint64_t bytes, Tally* tally = nullptr) const {
+    const Pair seen = load_halves(*head_);
+    const Head head = Head::unpack(seen);
+    std::uint64_t mine = 0;
+    if (!turn_to(slot, seen, head, &mine, tally)) return Outcome::kBusy;
+    return replace(seen, less(head.used, bytes), slot, less(mine, bytes));
   }
 
   // Broker: the slot's process is dead (its pidfd says so). Subtracts what it held, exactly once
   // however often this is called and wherever an earlier caller died.
   Outcome reclaim(unsigned slot, unsigned tries = kBrokerTries) const {
-    for (; tries != 0; --tries) {
-      const Pair seen = Faults::kReclaimsUnsettled ? load_halves(*head_) : settled_head(nullptr);
-      const Pair its = mirror_of(slot);
-      if (its.lo == 0) return Outcome::kOk;
-      if (replace(seen, slot, its, less(Head::unpack(seen).used, its.lo), 0)) return Outcome::kOk;
-      again(nullptr);
-    }
-    return Outcome::kBusy;
+    return repeat(tries, nullptr, [&] {
+      const Pair seen = load_halves(*head_);
+      const Head head = Head::unpack(seen);
+      std::uint64_t its = load(cell(slot).mirror.lo);
+      if (!Faults::kReclaimsUnsettled && !turn_to(slot, seen, head, &its, nullptr))
+        return Outcome::kBusy;
+      return its == 0 ? Outcome::kOk : replace(seen, less(head.used, its), slot, 0);
+    });
   }
 
   // Broker: after storing a new limit. When this returns kOk every reserve that has not yet
   // happened must look at the limit again.
   Outcome bump(unsigned tries = kBrokerTries) const {
-    for (; tries != 0; --tries) {
-      const Pair seen = settled_head(nullptr);
+    return repeat(tries, nullptr, [&] {
+      const Pair seen = load_halves(*head_);
       const Head head = Head::unpack(seen);
       const unsigned slot = in_range(head.slot);
-      const Pair its = mirror_of(slot);
-      if (replace(seen, slot, its, head.used, its.lo)) return Outcome::kOk;
-      again(nullptr);
-    }
-    return Outcome::kBusy;
+      std::uint64_t its = 0;
+      if (!turn_to(slot, seen, head, &its, nullptr)) return Outcome::kBusy;
+      return replace(seen, head.used, slot, its);
+    });
   }
 
-  // Broker: the sum of the mirrors against the head, at one instant. A difference means that
-  // somebody wrote outside the protocol; the head is then rebuilt from the mirrors (kRefused).
+  // Broker: the sum of what the slots hold against the head, at one instant. A difference means
+  // that somebody wrote outside the protocol; the head is then rebuilt from the sum (kRefused). The
+  // head is settled before, so that a later scribble over it loses what is newer than this alone.
   Outcome audit(unsigned tries = 64) const {
-    for (; tries != 0; --tries) {
-      const Pair seen = settled_head(nullptr);
+    return repeat(tries, nullptr, [&] {
+      const Pair seen = load_halves(*head_);
       const Head head = Head::unpack(seen);
       const unsigned slot = in_range(head.slot);
+      if (!settle(*head_, seen, cell(slot).mirror, nullptr)) return Outcome::kBusy;
       Word128 sum = 0;
-      for (unsigned s = 0; s < slots_; ++s) sum += load(cell(s).mirror.lo);
-      if (sum == head.used && slot == head.slot) {
-        if (compare_and_swap(*head_, seen, seen)) return Outcome::kOk;
-      } else {
-        const Pair its = mirror_of(slot);
-        const auto used = sum > kByteMask ? kByteMask : static_cast<std::uint64_t>(sum);
-        if (replace(seen, slot, its, used, its.lo)) return Outcome::kRefused;
-      }
-    }
-    return Outcome::kBusy;
+      for (unsigned s = 0; s < slots_; ++s) sum += bytes_of(s, head);
+      if (sum == head.used && slot == head.slot)
+        return compare_and_swap(*head_, seen, seen) ? Outcome::kOk : Outcome::kBusy;
+      const auto used = sum > kByteMask ? kByteMask : static_cast<std::uint64_t>(sum);
+      const Outcome rebuilt = replace(seen, used, slot, bytes_of(slot, head));
+      return rebuilt == Outcome::kOk ? Outcome::kRefused : rebuilt;
+    });
   }
 
   // The total at this instant.
   std::uint64_t used() const { return load(head_->lo) & kByteMask; }
 
-  // What a slot holds, its unsettled last operation included. Exact when nobody writes meanwhile.
+  // What a slot holds.
   std::uint64_t held_bytes(unsigned slot) const {
-    const Head head = Head::unpack(load_halves(*head_));
-    const Pair& mirror = cell(slot).mirror;
-    if (in_range(head.slot) == slot && (load(mirror.hi) & kSequenceMask) != head.sequence)
-      return head.after;
-    return load(mirror.lo);
+    return bytes_of(slot, Head::unpack(load_halves(*head_)));
   }
 
-  // A statistic beside the account; `delta` may be negative.
+  // A statistic beside the account; `delta` may be negative. Nothing is written for linear memory,
+  // which programs take and free most: it is what the other kinds leave.
   void count(unsigned slot, Kind kind, std::int64_t delta) const {
-    cell(slot).kind_bytes[static_cast<unsigned>(kind)].fetch_add(static_cast<std::uint64_t>(delta),
-                                                                 std::memory_order_relaxed);
+    if (kind != Kind::kLinear)
+      counter(slot, kind).fetch_add(static_cast<std::uint64_t>(delta), std::memory_order_relaxed);
+  }
+  // Exact while the slot's process is quiet.
+  std::uint64_t bytes_of_kind(unsigned slot, Kind kind) const {
+    if (kind != Kind::kLinear) return counter(slot, kind).load(std::memory_order_relaxed);
+    std::uint64_t rest = held_bytes(slot);
+    for (unsigned other = 0; other < kKinds; ++other)
+      if (Kind{other} != Kind::kLinear) rest = less(rest, bytes_of_kind(slot, Kind{other}));
+    return rest;
   }
 
  private:
   Cell& cell(unsigned slot) const {
     return *reinterpret_cast<Cell*>(first_cell_ + slot * cell_stride_);
   }
-  // The mirror's halves; they belong together and to the settled head `seen`, or else the swap of
-  // `seen` that follows fails.
-  Pair mirror_of(unsigned slot) const { return load_halves(cell(slot).mirror); }
+  // What a slot holds as long as the head is `head`: no mirror but that of the head's own slot
+  // changes meanwhile.
+  std::uint64_t bytes_of(unsigned slot, const Head& head) const {
+    return head.slot == slot ? head.after : load(cell(slot).mirror.lo);
+  }
+  std::atomic<std::uint64_t>& counter(unsigned slot, Kind kind) const {
+    return cell(slot).kind_bytes[static_cast<unsigned>(kind)];
+  }
   // A scribbled head may name a slot that this ledger does not have.
   unsigned in_range(std::uint64_t slot) const {
     return static_cast<unsigned>(slot < slots_ ? slot : slot % slots_);
@@ -182,53 +185,54 @@ class BasicQuota {
     return ((tag | kSequenceMask) + 1) | (sequence & kSequenceMask);  // the + 1 carries into it
   }
 
-  // A head whose `after` is in its mirror: put there by us if its writer has not come to it.
-  Pair settled_head(Tally* tally) const {
-    const Pair seen = load_halves(*head_);
-    settle_if_needed(seen, cell(in_range(Head::unpack(seen).slot)).mirror, tally);
-    return seen;  // if it is torn or overtaken, the caller's swap of it will fail
+  // Makes the head ready to be replaced by one of `slot`, and says what that slot holds. False:
+  // another writer came first; so did one, unnoticed, if the caller's swap of the head fails.
+  bool turn_to(unsigned slot, Pair seen, const Head& head, std::uint64_t* held,
+               Tally* tally) const {
+    if (head.slot == slot) {
+      *held = head.after;
+      return true;
+    }
+    if (!Faults::kSkipsHelp && !settle(*head_, seen, cell(in_range(head.slot)).mirror, tally))
+      return false;
+    *held = load(cell(slot).mirror.lo);
+    return true;
   }
-  // The same for whoever writes `slot` next: alone on a GPU it was the last writer too, and its
-  // mirror need not be found twice.
-  Pair settled_head_for(unsigned slot, Tally* tally) const {
-    const Pair seen = load_halves(*head_);
-    const std::uint64_t last = Head::unpack(seen).slot;
-    settle_if_needed(seen, cell(last == slot ? slot : in_range(last)).mirror, tally);
-    return seen;
-  }
-  void settle_if_needed(Pair seen, Pair& mirror, Tally* tally) const {
-    if (Faults::kSkipsHelp) return;
-    const std::uint64_t tag = load(mirror.hi);
-    if ((tag & kSequenceMask) != Head::unpack(seen).sequence) [[unlikely]]
-      settle(*head_, seen, mirror, tag, tally);
-  }
-  static void settle(Pair& head, Pair seen, Pair& mirror, std::uint64_t tag, Tally* tally) {
+  // False: the head is another by now, or somebody wrote the mirror; perhaps an earlier `after`,
+  // because he came from an earlier head of the same slot.
+  static bool settle(Pair& head, Pair seen, Pair& mirror, Tally* tally) {
     const Head last = Head::unpack(seen);
-    const std::uint64_t bytes = load(mirror.lo);
-    // Only while the head is still `seen` do (bytes, tag) belong to the time before its operation.
-    if (compare_and_swap(head, seen, seen) &&
-        compare_and_swap(mirror, {bytes, tag}, {last.after, next_tag(tag, last.sequence)}) &&
-        tally != nullptr)
-      tally->helped++;
-  }
-
-  // One operation, on a slot whose mirror is `before`; the first compare-and-swap is the instant at
-  // which it happens. `used` fits its bits, as it comes from a head or is within the limit.
-  bool replace(Pair seen, unsigned slot, Pair before, std::uint64_t used,
-               std::uint64_t after) const {
-    const std::uint64_t sequence = (Head::unpack(seen).sequence + 1) & kSequenceMask;
-    after &= kByteMask;  // larger only over a scribbled mirror
-    if (!compare_and_swap(*head_, seen, Head{used, after, slot, sequence}.pack())) return false;
-    // Fails if somebody has helped.
-    compare_and_swap(cell(slot).mirror, before, {after, next_tag(before.hi, sequence)});
+    const std::uint64_t tag = load(mirror.hi), bytes = load(mirror.lo);
+    // The sequence alone would do but for a slot that wrote 2^34 heads in a row; the bytes alone
+    // not at all, with somebody about to put an earlier `after` there.
+    if ((tag & kSequenceMask) == last.sequence && bytes == last.after) return true;
+    // Only while the head is still `seen` do (bytes, tag) belong to the time before it was settled.
+    if (!compare_and_swap(head, seen, seen) ||
+        !compare_and_swap(mirror, {bytes, tag}, {last.after, next_tag(tag, last.sequence)}))
+      return false;
+    if (tally != nullptr) tally->helped++;
     return true;
   }
 
-  static void again(Tally* tally) {
-    if (tally != nullptr) tally->retries++;
+  // One operation, which happens at the instant of the swap. `used` fits its bits, as it comes from
+  // a head or is within the limit; `after` is larger only over a scribbled mirror.
+  Outcome replace(Pair seen, std::uint64_t used, unsigned slot, std::uint64_t after) const {
+    const std::uint64_t sequence = (Head::unpack(seen).sequence + 1) & kSequenceMask;
+    const Pair next = Head{used, after & kByteMask, slot, sequence}.pack();
+    return compare_and_swap(*head_, seen, next) ? Outcome::kOk : Outcome::kBusy;
+  }
+
+  template <class Try>
+  static Outcome repeat(unsigned tries, Tally* tally, Try once) {
+    for (; tries != 0; --tries) {
+      const Outcome outcome = once();
+      if (outcome != Outcome::kBusy) return outcome;
+      if (tally != nullptr) tally->retries++;
 #if defined(__x86_64__)
-    __builtin_ia32_pause();
+      __builtin_ia32_pause();
 #endif
+    }
+    return Outcome::kBusy;
   }
 
   Pair* head_ = nullptr;

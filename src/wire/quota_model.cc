@@ -58,7 +58,7 @@ class Explorer {
       State next = state;
       if (step_thread(next, t, false)) moved = true, visit(next);
       if (operation(state, t).what == Do::kReserveFailing && state.thread[t].rolling_back == 0 &&
-          state.thread[t].at == At::kSwapMirror) {
+          state.thread[t].at == At::kSwapHead) {
         next = state;
         if (step_thread(next, t, true)) visit(next);
       }
@@ -103,83 +103,81 @@ class Explorer {
     forget_all(t);
   }
 
-  // R1-R3. False: the thread is past them.
-  bool settle_step(State& s, Thread& t) const {
+  // R1. False: the thread is past it.
+  static bool read_step(const State& s, Thread& t) {
+    if (t.at == At::kReadLow) {
+      t.used = s.used, t.sequence = s.sequence;
+      t.at = At::kReadHigh;
+      return true;
+    }
+    if (t.at != At::kReadHigh) return false;
+    t.after = s.after, t.slot = s.slot;
+    t.at = At::kDecide;
+    return true;
+  }
+  // Where R4 begins: a head of the own slot says what the slot holds.
+  void turn_to(Thread& t, Byte slot) const {
+    if (t.slot == slot) t.bytes = t.after;
+    t.at = t.slot == slot ? At::kSwapHead : has(Fault::kNoHelp) ? At::kReadOwn : At::kReadTag;
+  }
+  // R4, R5. False: the thread is past them.
+  bool settle_step(State& s, Thread& t, Byte slot) const {
     switch (t.at) {
-      case At::kReadLow:
-        t.used = s.used, t.sequence = s.sequence;
-        t.at = At::kReadHigh;
-        return true;
-      case At::kReadHigh:
-        t.after = s.after, t.slot = s.slot;
-        t.at = has(Fault::kNoHelp) ? At::kDecide : At::kReadTag;
-        return true;
       case At::kReadTag:
         t.tag = s.tag[t.slot];
-        t.at = t.tag == t.sequence ? At::kDecide : At::kReadBytes;
+        t.at = At::kReadBytes;
         return true;
       case At::kReadBytes:
         t.bytes = s.bytes[t.slot];
-        t.at = has(Fault::kNoIdentityBeforeHelp) ? At::kHelp : At::kProveHead;
+        t.at = is_settled(t)                       ? At::kReadOwn
+               : has(Fault::kNoIdentityBeforeHelp) ? At::kHelp
+                                                   : At::kProveHead;
         return true;
       case At::kProveHead:
         t.at = head_is(s, t) ? At::kHelp : At::kReadLow;
         return true;
       case At::kHelp:
-        swap_mirror(s, t, t.slot, t.after, t.sequence);
-        t.at = At::kDecide;
+        t.at = swap_mirror(s, t) || has(Fault::kLostHelpIsDone) ? At::kReadOwn : At::kReadLow;
+        return true;
+      case At::kReadOwn:
+        t.bytes = s.bytes[slot];
+        t.at = At::kSwapHead;
         return true;
       default:
         return false;
     }
   }
+  bool is_settled(const Thread& t) const {
+    return t.bytes == t.after && (t.tag == t.sequence || has(Fault::kSettledByBytesAlone));
+  }
 
-  void swap_mirror(State& s, const Thread& t, Byte slot, Byte bytes, Byte sequence) const {
-    if (s.bytes[slot] != t.bytes) return;
-    if (!has(Fault::kNoSequenceInMirror) && s.tag[slot] != t.tag) return;
-    s.bytes[slot] = bytes;
-    s.tag[slot] = sequence;
+  bool swap_mirror(State& s, const Thread& t) const {
+    if (s.bytes[t.slot] != t.bytes) return false;
+    if (!has(Fault::kNoSequenceInMirror) && s.tag[t.slot] != t.tag) return false;
+    s.bytes[t.slot] = t.after;
+    s.tag[t.slot] = t.sequence;
+    return true;
   }
 
   enum class Change { kReserve, kRelease, kReclaim, kBump };
 
-  // R6, R7. Ends at kDone.
+  // R6. Ends at kDone, or at kReadLow where somebody came first.
   void replace_step(State& s, Thread& t, Byte slot, Change change, Byte n) const {
     int delta = change == Change::kReserve ? n : change == Change::kRelease ? -int{n} : 0;
     if (change == Change::kReclaim) delta = -int{t.bytes};
-    switch (t.at) {
-      case At::kReadOwnBytes:
-        t.bytes = s.bytes[slot];
-        t.at = At::kReadOwnTag;
-        return;
-      case At::kReadOwnTag:
-        t.tag = s.tag[slot];
-        t.at = At::kSwapHead;
-        return;
-      case At::kSwapHead:
-        if (!head_is(s, t)) {
-          t.at = At::kReadLow;
-          return;
-        }
-        if (int{t.used} + delta < 0 || int{t.bytes} + delta < 0) fail("underflow");
-        s.used = static_cast<Byte>(t.used + delta);
-        s.after = static_cast<Byte>(t.bytes + delta);
-        s.slot = slot;
-        s.sequence = static_cast<Byte>(t.sequence + 1);
-        s.held[slot] =
-            change == Change::kReclaim ? Byte{0} : static_cast<Byte>(s.held[slot] + delta);
-        if (change == Change::kReserve && s.used > s.in_force) fail("above the limit in force");
-        if (change == Change::kBump && s.lowered == 1) s.lowered = 2, s.in_force = s.limit;
-        t.at = At::kSwapMirror;
-        return;
-      case At::kSwapMirror:
-        swap_mirror(s, t, slot, static_cast<Byte>(t.bytes + delta),
-                    static_cast<Byte>(t.sequence + 1));
-        t.at = At::kDone;
-        return;
-      default:
-        fail("a step that is none");
+    if (!head_is(s, t)) {
+      t.at = At::kReadLow;
+      return;
     }
+    if (int{t.used} + delta < 0 || int{t.bytes} + delta < 0) fail("underflow");
+    s.used = static_cast<Byte>(t.used + delta);
+    s.after = static_cast<Byte>(t.bytes + delta);
+    s.slot = slot;
+    s.sequence = static_cast<Byte>(t.sequence + 1);
+    s.held[slot] = change == Change::kReclaim ? Byte{0} : static_cast<Byte>(s.held[slot] + delta);
+    if (change == Change::kReserve && s.used > s.in_force) fail("above the limit in force");
+    if (change == Change::kBump && s.lowered == 1) s.lowered = 2, s.in_force = s.limit;
+    t.at = At::kDone;
   }
 
   bool step_thread(State& s, std::size_t index, bool driver_fails) const {
@@ -205,11 +203,14 @@ class Explorer {
 
   void operate(State& s, Thread& t, Byte slot, bool freeing, Byte n) const {
     if (has(Fault::kSeparateCounter)) return step_counter(s, t, slot, freeing, n);
-    if (settle_step(s, t)) return;
-    if (t.at == At::kDecide) {  // R4, R5
+    if (read_step(s, t) || settle_step(s, t, slot)) return;
+    if (t.at == At::kDecide) {  // R2
       t.limit = freeing ? Byte{0} : s.limit;
-      t.at = !freeing && t.used + n > t.limit ? At::kRefuse : At::kReadOwnBytes;
-    } else if (t.at == At::kRefuse) {
+      if (!freeing && t.used + n > t.limit)
+        t.at = At::kRefuse;
+      else
+        turn_to(t, slot);
+    } else if (t.at == At::kRefuse) {  // R3
       if (!head_is(s, t)) {
         t.at = At::kReadLow;
         return;
@@ -243,7 +244,7 @@ class Explorer {
       t.at = At::kSwapHead;
     } else if (t.at == At::kSwapHead) {
       if (!freeing && t.used + n > s.limit) return finish(t);
-      t.at = s.used == t.used ? At::kSwapMirror : At::kReadLow;
+      t.at = s.used == t.used ? At::kHelp : At::kReadLow;
       if (t.at == At::kReadLow) return;
       s.used = static_cast<Byte>(t.used + delta);
       s.held[slot] = static_cast<Byte>(s.held[slot] + delta);
@@ -264,14 +265,16 @@ class Explorer {
       return end_broker_work(s);
     }
     if (has(Fault::kSeparateCounter)) return step_broker_counter(s, slot);
-    if (has(Fault::kReclaimUnsettled) && b.at == At::kReadTag) {
-      b.at = At::kDecide;
+    if (read_step(s, b) || settle_step(s, b, slot)) return true;
+    if (b.at == At::kDecide) {
+      if (has(Fault::kReclaimUnsettled) && !bumping)
+        b.at = At::kReadOwn;
+      else
+        turn_to(b, slot);
       return true;
     }
-    if (settle_step(s, b)) return true;
-    if (b.at == At::kDecide) {
-      if (!bumping) b.bytes = s.bytes[slot];
-      b.at = !bumping && b.bytes == 0 ? At::kFreeSlot : At::kReadOwnBytes;
+    if (!bumping && b.bytes == 0) {
+      b.at = At::kFreeSlot;
       return true;
     }
     replace_step(s, b, slot, bumping ? Change::kBump : Change::kReclaim, 0);
@@ -294,7 +297,7 @@ class Explorer {
       if (s.used < b.bytes) fail("underflow");
       s.used = static_cast<Byte>(s.used - b.bytes);
       s.held[slot] = 0;
-      b.at = At::kSwapMirror;
+      b.at = At::kHelp;
     } else {
       s.bytes[slot] = 0;
       b.at = At::kFreeSlot;
@@ -359,7 +362,9 @@ class Explorer {
         for (const Byte bytes : s.thread[t].held) held += bytes;
     if (held != s.used) fail("at rest, used is not what the living hold");
     for (Byte slot = 0; slot < kSlots; ++slot)
-      if (s.table[slot] == 0 && s.bytes[slot] != 0) fail("at rest, bytes in a free slot");
+      if (s.table[slot] == 0 &&
+          (has(Fault::kSeparateCounter) ? s.bytes[slot] : effective_bytes(s, slot)) != 0)
+        fail("at rest, bytes in a free slot");
   }
   void check_alone(const State& state) {
     for (std::size_t t = 0; t < plan_.threads.size(); ++t) {

@@ -4,7 +4,7 @@
 // so torn reads are covered. The memory model is sequential consistency: on x86 every shared write
 // of a tenant is a locked instruction, so store buffers add nothing.
 //
-// After every step: used is the sum of what is held; every slot's bytes (mirror plus head) are what
+// After every step: used is the sum of what is held; every slot's bytes (mirror or head) are what
 // its process holds; no reserve passes the limit in force; no refusal is false; a freed slot is
 // empty. At rest: used is what the living hold. From every state every thread alone finishes.
 #pragma once
@@ -19,13 +19,15 @@ namespace aliquot::wire::model {
 // Planted faults: the model must find each.
 enum class Fault {
   kNone,
-  kNoHelp,                 // a head is replaced before its mirror is written
+  kNoHelp,                 // a head is replaced by another slot's before its mirror is written
   kNoIdentityBeforeHelp,   // help without proving that the head is still the same
   kNoSequenceInMirror,     // mirrors are compared by bytes alone
+  kSettledByBytesAlone,    // a mirror with the right bytes is taken for settled
+  kLostHelpIsDone,         // who finds a mirror written by another does not look what was written
   kFreedBeforeSubtracted,  // the broker frees a slot, then subtracts
   kLimitWithoutBump,       // a new limit is stored and that is all
   kSeparateCounter,        // a shared counter and mirrors, without evidence in the counter
-  kReclaimUnsettled,       // the broker subtracts a mirror whose head is newer
+  kReclaimUnsettled,       // the broker subtracts what the mirror says, whoever the head names
 };
 
 enum class Do : std::uint8_t { kNothing, kReserve, kReserveFailing, kFreeLast };
@@ -65,9 +67,10 @@ struct Report {
 
 Report explore(const Plan& plan);
 
-// The study's configurations. The one of three processes and one kill is for every run.
+// The study's configurations, and one of heads in a row. The one of three processes and one kill is
+// for every run.
 Plan three_processes_one_kill();
 std::vector<Plan> plans_for_faults();  // every fault shows in one of them
-std::vector<Plan> all_plans();         // 318 million states in all
+std::vector<Plan> all_plans();         // 80 million states in all
 
 }  // namespace aliquot::wire::model

@@ -1,4 +1,5 @@
-// The configurations of the design study (docs/adr/0010).
+// The configurations of the design study (docs/adr/0010), and one more for heads that follow
+// each other in one slot.
 #include "wire/quota_model.h"
 
 namespace aliquot::wire::model {
@@ -58,7 +59,7 @@ std::vector<Plan> plans_for_faults() {
   Plan lowered = brokers;
   lowered.name = "2 processes, limit 5 to 3";
   lowered.lowered_to = 3, lowered.kills = 0, lowered.broker_kills = 0;
-  return {brokers, lowered, two_processes_and_a_respawn(), three_processes_one_kill()};
+  return {brokers, lowered, three_processes_one_kill(), two_processes_and_a_respawn()};
 }
 
 std::vector<Plan> all_plans() {
@@ -79,6 +80,13 @@ std::vector<Plan> all_plans() {
   brokers.threads = {{0, {reserve(2), free_last()}}, {1, {reserve(3), free_last()}}};
   brokers.kills = 2, brokers.broker_kills = 3, brokers.respawns = 2;
   plans.push_back(brokers);
+  Plan row;
+  row.name = "3 processes, heads of one slot in a row, 1 kill, 1 broker kill";
+  row.threads = {{0, {reserve(1), reserve(2), free_last(), free_last()}},
+                 {1, {reserve(2), free_last()}},
+                 {2, {reserve(1)}}};
+  row.kills = 1, row.broker_kills = 1, row.check_alone = false;
+  plans.push_back(row);
   return plans;
 }
 

@@ -13,21 +13,19 @@ namespace aliquot::wire::model {
 inline constexpr int kThreads = 3, kProcesses = 3, kSlots = 3, kOperations = 5;
 inline constexpr std::uint8_t kBumping = 9;  // as the broker's slot: no reclaim, a bump
 
-// Where a thread stands: before which shared access (R1-R7 of quota.h).
+// Where a thread stands: before which shared access (R1-R6 of docs/formats/ledger.md).
 enum class At : std::uint8_t {
   kIdle,
   kReadLow,
   kReadHigh,
+  kDecide,
+  kRefuse,
   kReadTag,
   kReadBytes,
   kProveHead,
   kHelp,
-  kDecide,
-  kRefuse,
-  kReadOwnBytes,
-  kReadOwnTag,
+  kReadOwn,
   kSwapHead,
-  kSwapMirror,
   kDone,
   kFreeSlot,  // broker only
 };
@@ -66,7 +64,7 @@ inline bool head_is(const State& s, const Thread& t) {
 }
 
 inline std::uint8_t effective_bytes(const State& s, std::uint8_t slot) {
-  return s.slot == slot && s.tag[slot] != s.sequence ? s.after : s.bytes[slot];
+  return s.slot == slot ? s.after : s.bytes[slot];
 }
 
 inline void forget_all(Thread& t) {
@@ -77,11 +75,10 @@ inline void forget_all(Thread& t) {
 inline void forget_unread(Thread& t) {
   const At p = t.at;
   const auto within = [p](At from, At to) { return p >= from && p <= to; };
-  if (!within(At::kReadHigh, At::kSwapMirror)) t.sequence = 0;
-  if (!within(At::kReadHigh, At::kSwapHead)) t.used = 0;
-  if (!within(At::kReadTag, At::kSwapMirror)) t.after = t.slot = 0;
-  if (!within(At::kReadBytes, At::kHelp) && !within(At::kSwapHead, At::kSwapMirror)) t.tag = 0;
-  if (!within(At::kProveHead, At::kHelp) && !within(At::kReadOwnTag, At::kSwapMirror)) t.bytes = 0;
+  if (!within(At::kReadHigh, At::kSwapHead)) t.sequence = t.used = 0;
+  if (!within(At::kDecide, At::kSwapHead)) t.after = t.slot = 0;
+  if (!within(At::kReadBytes, At::kHelp)) t.tag = 0;
+  if (!within(At::kProveHead, At::kHelp) && p != At::kSwapHead) t.bytes = 0;
   if (p != At::kRefuse) t.limit = 0;
 }
 

@@ -88,9 +88,9 @@ class Stepper {
     const pid_t victim = stopped_child(*ended_, [this] {
       const StepQuota mine = quota();
       mine.reserve(kVictim, 500);
-      mine.count(kVictim, Kind::kLinear, 500);
+      mine.count(kVictim, Kind::kVmm, 500);
       mine.release(kVictim, 200);
-      mine.count(kVictim, Kind::kLinear, -200);
+      mine.count(kVictim, Kind::kVmm, -200);
       mine.reserve(kVictim, 70000);
     });
     if (step_and_kill(victim, *ended_, k)) return false;

@@ -66,20 +66,49 @@ TEST(Quota, HugeRequestsAreRefusedNotWrapped) {
   EXPECT_EQ(f.quota.used(), 1u);
 }
 
-TEST(Quota, AHeadThatWasNotMirroredIsSettledByTheNextWriter) {
+TEST(Quota, ASlotsMirrorIsWrittenByTheNextWriterOfAnotherSlotAndOnce) {
   QuotaFixture f(kLimit);
-  ASSERT_EQ(f.quota.reserve(1, 100), Outcome::kOk);
-  // What a process killed between the head and the mirror leaves: the head newer than mirror[2].
-  const Head last = Head::unpack(f.view.gpu(0).head);
-  f.view.gpu(0).head = Head{last.used + 50, 50, 2, last.sequence + 1}.pack();
-  EXPECT_EQ(f.quota.held_bytes(2), 50u);
+  Tally alone;
+  ASSERT_EQ(f.quota.reserve(2, 50, &alone), Outcome::kOk);
+  const Pair mirror = f.view.cell(2, 0).mirror;
+  ASSERT_EQ(f.quota.reserve(2, 30, &alone), Outcome::kOk);
+  ASSERT_EQ(f.quota.release(2, 20, &alone), Outcome::kOk);
+  EXPECT_EQ(alone.helped, 0u);
+  EXPECT_EQ(f.view.cell(2, 0).mirror, mirror);
+  EXPECT_EQ(f.quota.held_bytes(2), 60u);
 
-  Tally tally;
-  ASSERT_EQ(f.quota.reserve(1, 1, &tally), Outcome::kOk);
-  EXPECT_EQ(tally.helped, 1u);
-  EXPECT_EQ(f.quota.held_bytes(2), 50u);
+  Tally other;
+  ASSERT_EQ(f.quota.reserve(1, 1, &other), Outcome::kOk);
+  ASSERT_EQ(f.quota.reserve(1, 1, &other), Outcome::kOk);
+  EXPECT_EQ(other.helped, 1u);
+  EXPECT_EQ(f.view.cell(2, 0).mirror.lo, 60u);
+  EXPECT_EQ(f.quota.held_bytes(2), 60u);
   EXPECT_EQ(f.quota.reclaim(2), Outcome::kOk);
-  EXPECT_EQ(f.quota.used(), 101u);
+  EXPECT_EQ(f.quota.used(), 2u);
+}
+
+// 2^34 heads in a row of one slot: the mirror's old sequence is the head's again.
+TEST(Quota, AMirrorThatIsOldByAWholeRoundOfSequencesIsSettledAllTheSame) {
+  QuotaFixture f(kLimit);
+  ASSERT_EQ(f.quota.reserve(2, 50), Outcome::kOk);
+  ASSERT_EQ(f.quota.audit(), Outcome::kOk);  // settles
+  const Head last = Head::unpack(f.view.gpu(0).head);
+  f.view.gpu(0).head = Head{70, 70, 2, last.sequence}.pack();
+  ASSERT_EQ(f.quota.reserve(1, 1), Outcome::kOk);
+  EXPECT_EQ(f.quota.held_bytes(2), 70u);
+  EXPECT_EQ(f.quota.audit(), Outcome::kOk);
+}
+
+// A process that bumps between two operations of another must not make its bytes those of before.
+TEST(Quota, BumpAndAuditChangeNoNumberOfAHeadThatIsNotSettled) {
+  QuotaFixture f(kLimit);
+  ASSERT_EQ(f.quota.reserve(2, 50), Outcome::kOk);
+  ASSERT_EQ(f.quota.bump(), Outcome::kOk);
+  EXPECT_EQ(f.quota.audit(), Outcome::kOk);
+  EXPECT_EQ(f.quota.held_bytes(2), 50u);
+  EXPECT_EQ(f.quota.used(), 50u);
+  f.quota.release(2, 50);
+  EXPECT_EQ(f.quota.used(), 0u);
 }
 
 TEST(Quota, AuditIsSilentOnAnHonestLedgerAndRebuildsAScribbledOne) {
@@ -96,6 +125,7 @@ TEST(Quota, AuditIsSilentOnAnHonestLedgerAndRebuildsAScribbledOne) {
 TEST(Quota, AFullScribbleFailsClosedUntilTheSlotIsReclaimed) {
   QuotaFixture f(kLimit);
   ASSERT_EQ(f.quota.reserve(1, 100), Outcome::kOk);
+  ASSERT_EQ(f.quota.audit(), Outcome::kOk);  // since the last one nobody took anything
   f.view.gpu(0).head = Pair{~0ull, ~0ull};
   EXPECT_EQ(f.quota.reserve(1, 1), Outcome::kRefused);
   EXPECT_EQ(f.quota.audit(), Outcome::kRefused);
@@ -140,6 +170,21 @@ TEST(Quota, GpusOfALeaseAreIndependent) {
   EXPECT_EQ(f.quota.reserve(1, kLimit), Outcome::kOk);
 }
 
+TEST(Quota, LinearMemoryIsWhatTheOtherKindsLeave) {
+  QuotaFixture f(kLimit);
+  ASSERT_EQ(f.quota.reserve(1, 100), Outcome::kOk);
+  f.quota.count(1, Kind::kLinear, 30);
+  f.quota.count(1, Kind::kVmm, 60);
+  f.quota.count(1, Kind::kContext, 10);
+  EXPECT_EQ(f.quota.bytes_of_kind(1, Kind::kLinear), 30u);
+  EXPECT_EQ(f.quota.bytes_of_kind(1, Kind::kVmm), 60u);
+  f.quota.count(1, Kind::kVmm, -60);
+  f.quota.release(1, 90);
+  EXPECT_EQ(f.quota.bytes_of_kind(1, Kind::kLinear), 0u);
+  f.quota.count(1, Kind::kVmm, 60);  // counted, and its release not yet
+  EXPECT_EQ(f.quota.bytes_of_kind(1, Kind::kLinear), 0u);
+}
+
 // Threads of several slots, random sizes, failing "driver calls", a limit that moves, an auditor.
 TEST(Quota, ThreadsNeverPassTheLimitAndEndAtZero) {
   QuotaFixture f(kLimit);
@@ -155,8 +200,8 @@ TEST(Quota, ThreadsNeverPassTheLimitAndEndAtZero) {
         const std::uint64_t bytes = 1 + random() % 300;
         if (f.quota.reserve(slot, bytes, &tally) == Outcome::kOk) {
           if (f.quota.used() > kLimit) over++;
-          f.quota.count(slot, Kind::kLinear, static_cast<std::int64_t>(bytes));
-          f.quota.count(slot, Kind::kLinear, -static_cast<std::int64_t>(bytes));
+          f.quota.count(slot, Kind::kVmm, static_cast<std::int64_t>(bytes));
+          f.quota.count(slot, Kind::kVmm, -static_cast<std::int64_t>(bytes));
           f.quota.release(slot, bytes, &tally);
         }
         unsigned seen = most_retries;

@@ -72,7 +72,7 @@ class Share {
   }
   std::uint64_t used(unsigned gpu = 0) const { return tenant().quota(gpu).used(); }
   std::uint64_t kind(wire::Kind kind, unsigned gpu = 0) const {
-    return lease.view.cell(kSlot, gpu).kind_bytes[static_cast<unsigned>(kind)];
+    return tenant().quota(gpu).bytes_of_kind(kSlot, kind);
   }
   std::uint64_t refusals(unsigned gpu = 0) const { return lease.view.cell(kSlot, gpu).refusals; }
   std::uint64_t launches(unsigned gpu = 0) const { return lease.view.cell(kSlot, gpu).launches; }
