@@ -108,7 +108,9 @@ void Arbiter::ban(Nanoseconds now, std::size_t index, Nanoseconds time) {
 void Arbiter::read_reports(Nanoseconds now, std::span<const TenantReport> reports) {
   for (std::size_t i = 0; i < tenants_.size() && i < reports.size(); ++i) {
     Tenant& tenant = tenants_[i];
+    const Nanoseconds launched_before = tenant.report.last_launch;
     tenant.report = bounded(reports[i], now, options_);
+    note_tail(now, tenant, launched_before);
     tenant.last_activity = tenant.report.last_activity(now);
     if (tenant.report.waiting == 0 || tenant.window.open || banned(tenant, now))
       tenant.waits_since = now;

@@ -48,6 +48,7 @@ struct ArbiterOptions {
   Nanoseconds cut_to = 2 * kMillisecond;  // a window that a newcomer with a claim cuts short
   Nanoseconds end_when_joined = 200 * kMicrosecond;  // of a window that had no end
   Nanoseconds timer_slack = 10 * kMicrosecond;       // a wake so much early is in time
+  Nanoseconds foreign_slices = 3 * kMillisecond;     // that others get before tails end, in a row
   Nanoseconds drain_poll = 500 * kMicrosecond;
   Nanoseconds least_poll = 20 * kMicrosecond;
   Nanoseconds look_again = 50 * kMicrosecond;  // at a holder that may be done sooner than it told
@@ -142,6 +143,8 @@ class Arbiter {
     Nanoseconds inactive_since = 0;
     double cap_credit = 0;  // capped: device ns it may use now
     Nanoseconds seen_busy = 0;
+    double tail = 0;     // of a closed window: device ns that it can still have to run
+    double foreign = 0;  // of what it claims beyond that, so much may be others'
     Nanoseconds granted_at = 0;
     Nanoseconds closed_at = 0;
     Nanoseconds waits_since = 0;  // at the gate, without a turn
@@ -163,6 +166,8 @@ class Arbiter {
   // Accounts (arbiter_accounts.cc).
   void settle(Nanoseconds now);
   void read_use(Nanoseconds now, double wall);
+  static void note_tail(Nanoseconds now, Tenant& tenant, Nanoseconds launched_before);
+  void bound_tails(double wall, double& excess);
   void check_holder(double wall);
   void forgive();
   double most_debt(const Tenant& tenant) const;

@@ -1,6 +1,7 @@
 // Accounts: what each tenant is charged, and the virtual time that makes charges into turns.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "gate/arbiter.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 // A holder that reports less than this of its window's wall clock is charged all of it.
 constexpr double kBelievedFraction = 0.9;
+// Of its time, how much of what a tenant claims may be taken for others' slices.
+constexpr double kForeignFraction = 0.01;
 
 }  // namespace
 
@@ -27,6 +30,37 @@ void Arbiter::settle(Nanoseconds now) {
   forgive();
 }
 
+// One kernel in flight may be as long as the longest. Nothing comes to what is in flight when a
+// window closes but what was on its way then. Work that has begun and is not in flight is a lie.
+void Arbiter::note_tail(Nanoseconds now, Tenant& tenant, Nanoseconds launched_before) {
+  const TenantReport& report = tenant.report;
+  const bool known = report.longest_ns > 0 && (report.in_flight > 0 || report.busy_since == 0);
+  const double tail = known ? static_cast<double>(report.work_left(now) + report.longest_ns)
+                            : std::numeric_limits<double>::infinity();
+  if (tenant.window.open)
+    tenant.tail = tail;
+  else if (report.last_launch != launched_before)
+    tenant.tail = std::max(tenant.tail, tail);
+}
+
+// After a hand-over the device may give the successor a slice before the tail of the holder has
+// ended. Both say then that they are at work; what is more than the tail was the successor's. Split
+// evenly, each such slice would put both a millisecond off, and these errors add up (30 ms in a
+// minute). It happens now and then: whoever has longer tails than he tells each time gains no more.
+void Arbiter::bound_tails(double wall, double& excess) {
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    Tenant& tenant = tenants_[i];
+    tenant.foreign = std::min(tenant.foreign + wall * kForeignFraction,
+                              static_cast<double>(options_.foreign_slices));
+    if (!tenant.present || tenant.window.open) continue;
+    const double over =
+        std::clamp(used_[i] - tenant.tail, 0.0, std::clamp(excess, 0.0, tenant.foreign));
+    used_[i] -= over;
+    excess -= over;
+    tenant.foreign -= over;
+  }
+}
+
 // Work of two tenants that has begun at the same time (at a hand-over) shares the wall clock:
 // neither is charged for what the other ran. Reports are bounded by the wall clock.
 void Arbiter::read_use(Nanoseconds now, double wall) {
@@ -40,6 +74,7 @@ void Arbiter::read_use(Nanoseconds now, double wall) {
     sum += used_[i];
   }
   double excess = sum - wall;
+  bound_tails(wall, excess);
   while (excess > 1.0) {
     const auto sharers = std::ranges::count_if(used_, [](double ns) { return ns > 0; });
     const double cut = excess / static_cast<double>(sharers);
@@ -49,6 +84,8 @@ void Arbiter::read_use(Nanoseconds now, double wall) {
       excess -= less;
     }
   }
+  for (std::size_t i = 0; i < tenants_.size(); ++i)
+    if (!tenants_[i].window.open) tenants_[i].tail = std::max(0.0, tenants_[i].tail - used_[i]);
   // Silence inside the own open window keeps others out: it is paid for.
   if (holder_ == kNobody || sum >= wall) return;
   const Tenant& holder = tenants_[static_cast<std::size_t>(holder_)];

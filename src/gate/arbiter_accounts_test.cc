@@ -47,6 +47,77 @@ TEST_F(Broker, SplitsTheWallClockWhereWorkOfTwoOverlaps) {
   EXPECT_EQ(arbiter.account(b).charged_ns, 500 * kUs);
 }
 
+struct Tails : Broker {
+  // The holder's window is closed with a few of its kernels of 50 us left, the successor launches.
+  void hand_over() {
+    if (is_open(other)) complete(other);
+    wait_at_gate(holder);
+    while (!is_open(holder)) step_at(now + 100 * kUs);
+    reports[holder].longest_ns = 50 * kUs;
+    launch(holder, 9 * kMs);
+    wait_at_gate(other);
+    step();
+    while (!is_open(other)) step_at(next);
+    left = reports[holder].work_left(now) + reports[holder].longest_ns;
+    before = arbiter.account(holder).charged_ns;
+    others_before = arbiter.account(other).charged_ns;
+    launch(other, 50 * kMs);
+  }
+  Nanoseconds charged() const { return arbiter.account(holder).charged_ns - before; }
+  void pass(Nanoseconds time) {
+    for (const Nanoseconds end = now + time; now < end;) step_at(now + 100 * kUs);
+  }
+
+  void SetUp() override {
+    reports[other].lead_ns = 80 * kUs;
+    step_at(now + 1 * kSecond);  // both are there for a while
+  }
+
+  const std::size_t holder = add(50), other = add(50);
+  Nanoseconds left = 0, before = 0, others_before = 0;
+};
+
+// The device gives the successor a slice, and both say that they are at work until the tail has
+// ended.
+TEST_F(Tails, ASliceBeforeTheTailHasEndedIsTheSuccessors) {
+  hand_over();
+  EXPECT_LT(left, 200 * kUs);
+  pass(2 * kMs);
+  const Nanoseconds others = arbiter.account(other).charged_ns - others_before;
+  EXPECT_NEAR(static_cast<double>(charged()), static_cast<double>(left), 10);
+  EXPECT_NEAR(static_cast<double>(charged() + others), 2e6, 10);
+}
+
+// Behind a slice the tail would have ended: what goes on was not known, and both may have run it.
+TEST_F(Tails, WhatLastsLongerThanASliceIsSplit) {
+  hand_over();
+  pass(10 * kMs);
+  const Nanoseconds until = charged();
+  pass(1 * kMs);
+  EXPECT_NEAR(static_cast<double>(charged() - until), 500e3, 10e3);
+}
+
+// Nor does it pay to tell of a short tail each time.
+TEST_F(Tails, WhoTellsOfShortTailsEachTimeIsBelievedOnce) {
+  hand_over();
+  pass(4 * kMs);
+  complete(holder);
+  const Nanoseconds first = charged();
+  hand_over();
+  pass(4 * kMs);
+  EXPECT_GT(charged(), first + 500 * kUs);
+}
+
+// Reports of work that has begun but is not in flight are no reports of a tail.
+TEST_F(Tails, AHiddenTailIsSplit) {
+  hand_over();
+  reports[holder].in_flight = 0;
+  reports[holder].outstanding_ns = reports[holder].head_ns = 0;
+  reports[holder].last_launch = now;
+  pass(2 * kMs);
+  EXPECT_NEAR(static_cast<double>(charged()), 1e6, 60e3);
+}
+
 TEST_F(Broker, ForgivesDebtAboveASecondOfTheShareButNotToOffenders) {
   for (const bool offender : {false, true}) {
     arbiter = Arbiter();

@@ -25,6 +25,9 @@ void UnitedReports::add(Process& process, const TenantReport& report) {
 }
 
 TenantReport UnitedReports::end() {
+  const bool was_at_work = at_work_;
+  at_work_ = !begun_.empty() && sum_.in_flight > 0;
+  if (begun_.size() > 1 && was_at_work && at_work_) begun_.assign(1, {looked_at_, now_});
   std::ranges::sort(begun_);
   Nanoseconds counted_to = looked_at_;
   for (const auto& [from, to] : begun_) {

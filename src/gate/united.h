@@ -1,7 +1,9 @@
 // UnitedReports: the processes of one lease as the one tenant that the arbiter knows.
 //
 // What they had the device for is not the sum: while they take turns on it, each has work begun and
-// counts the other's slices. Counted is the time in which any of them had, as far as reports tell.
+// counts the other's slices. Counted is the time in which any of them had, as far as reports tell;
+// and all of it while work of theirs was always in flight and more than one of them had the device:
+// the switches among them are theirs, and who had it twice tells of one span alone.
 // Leaves to others: reading reports, and what is believed of them (bounded()). One thread at a
 // time.
 #pragma once
@@ -35,6 +37,7 @@ class UnitedReports {
   Nanoseconds now_ = 0;
   Nanoseconds looked_at_ = 0;
   Nanoseconds busy_ns_ = 0;
+  bool at_work_ = false;     // at the last look: begun, and in flight
   std::vector<Span> begun_;  // since the last look, with work begun: one span a process
   TenantReport sum_;
 };

@@ -58,6 +58,25 @@ TEST_F(United, TimeInWhichBothHaveWorkBegunCountsOnce) {
   EXPECT_EQ(same.busy_ns, 10 * kMs);
 }
 
+// Between two looks the one has had the device from 10 to 11 ms and from 12.2 to 13.2, the other in
+// between, and the device has switched twice. Of two spans of one process a report tells the sum.
+TEST_F(United, TurnsAndSwitchesAmongThemCountWholeWhileWorkIsAlwaysInFlight) {
+  TenantReport first{.busy_since = 9 * kMs, .in_flight = 1};
+  look(9'500 * kUs, first, {.in_flight = 1});
+  const TenantReport before = look(10 * kMs, first, {.in_flight = 1});
+  first = {.busy_ns = 1 * kMs, .busy_since = 12'200 * kUs, .in_flight = 1};
+  const TenantReport after =
+      look(13'200 * kUs, first, {.busy_ns = 1 * kMs, .busy_until = 12'100 * kUs});
+  EXPECT_EQ(after.busy_ns - before.busy_ns, 3'200 * kUs);
+}
+
+TEST_F(United, AGapWithNothingInFlightIsNobodys) {
+  const TenantReport before = look(10 * kMs, {.busy_since = 9 * kMs, .in_flight = 1}, {});
+  const TenantReport after = look(20 * kMs, {.busy_ns = 3 * kMs, .busy_until = 12 * kMs},
+                                  {.busy_ns = 1 * kMs, .busy_until = 19 * kMs});
+  EXPECT_EQ(after.busy_ns - before.busy_ns, 3 * kMs);
+}
+
 TEST_F(United, TimeInWhichOneAfterTheOtherHadAdds) {
   look(10 * kMs, {}, {});
   const TenantReport apart = look(20 * kMs, {.busy_ns = 2 * kMs, .busy_until = 13 * kMs},

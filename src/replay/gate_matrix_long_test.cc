@@ -25,6 +25,13 @@ TEST(GateMatrix, AllCellsKeepTheirSharesAndTheDeviceBusy) {
   EXPECT_GE(busy / 405, 99.40);
 }
 
+TEST(GateMatrix, AllCellsStayNearTheirSharesForAMinute) {
+  TwinOptions minute;
+  minute.duration = minute.warmup + 60 * kSecond;
+  for (const GateCell& cell : gate_matrix())
+    EXPECT_LE(run_cell(cell, minute).largest_lag_ms, allowed_lag_ms(cell)) << cell.name;
+}
+
 TEST(GateMatrix, AllCellsKeepTheDeviceBusyUnderEveryPolicyThatLends) {
   for (const gate::Policy policy : {gate::Policy::kSoft, gate::Policy::kBestEffort}) {
     TwinOptions options;
