@@ -11,7 +11,7 @@ namespace {
 // A holder that reports less than this of its window's wall clock is charged all of it.
 constexpr double kBelievedFraction = 0.9;
 // Of its time, how much of what a tenant claims may be taken for others' slices.
-constexpr double kForeignFraction = 0.01;
+constexpr double kForeignFraction = 0.03;
 
 }  // namespace
 

@@ -220,6 +220,15 @@ TEST_P(Cheats, AHiddenQueueOfEightKernelsCostsOthersAtMostThreePoints) {
   EXPECT_GE(twin.share(2), 47);
 }
 
+// What it has in flight beyond what it tells would be the others', were it believed each time.
+TEST_P(Cheats, AQueueOfEightKernelsToldAsShortCostsOthersAtMostThreePoints) {
+  tenants[0].cheat = Cheat::kShortensTail;
+  tenants[0].depth = 8;
+  const GateTwin twin = run();
+  EXPECT_GE(twin.share(1), 27);
+  EXPECT_GE(twin.share(2), 47);
+}
+
 TEST_P(Cheats, AHiddenQueueOfAThousandIsFoundSoonAndEndingItRestoresTheOthers) {
   tenants[0].cheat = Cheat::kHidesQueue;
   is_found_soon_and_ending_it_restores_the_others();

@@ -10,6 +10,7 @@ namespace aliquot::replay {
 namespace {
 
 constexpr Nanoseconds kLeastTimer = 1 * kMicrosecond;
+constexpr Nanoseconds kToldTail = 50 * kMicrosecond;  // Cheat::kShortensTail
 
 }  // namespace
 
@@ -277,6 +278,10 @@ gate::TenantReport GateTwin::report_of(Tenant& tenant) {
     case Cheat::kHidesQueue:
       report.in_flight = 0;
       report.outstanding_ns = report.head_ns = 0;
+      break;
+    case Cheat::kShortensTail:
+      report.outstanding_ns = std::min(report.outstanding_ns, kToldTail);
+      report.head_ns = std::min(report.head_ns, kToldTail);
       break;
     case Cheat::kPhantomDemand:
       report.waiting = 1;

@@ -37,6 +37,7 @@ enum class Cheat : std::uint8_t {
   kReportsLess,    // reports `report_factor` of its use
   kHidesQueue,     // ignores the limiter and says that nothing is in flight
   kIgnoresGate,    // launches whatever the window says
+  kShortensTail,   // launches while its window is open, and tells of 50 us in flight at most
   kRandomReports,  // writes random words where its report belongs
   kPhantomDemand,  // claims to wait and never launches
   kNeverDrains,    // always claims a second's work in flight and threads at the gate

@@ -124,7 +124,9 @@ gate::TenantGate::Verdict GateTwin::verdict(const Thread& thread, Nanoseconds es
   using Answer = gate::TenantGate::Answer;
   if (!options_.gated || tenant.spec.cheat == Cheat::kIgnoresGate) return {Answer::kGo, 0};
   if (tenant.spec.cheat == Cheat::kPhantomDemand) return {Answer::kGate, 0};
-  if (tenant.spec.cheat == Cheat::kHidesQueue && tenant.window.open) return {Answer::kGo, 0};
+  const bool overfills =
+      tenant.spec.cheat == Cheat::kHidesQueue || tenant.spec.cheat == Cheat::kShortensTail;
+  if (overfills && tenant.window.open) return {Answer::kGo, 0};
   read_others(tenant, thread.process);
   const auto said = gate_of(thread).may_launch(now_, tenant.window, estimate);
   if (said.answer == Answer::kGo && tenant.window.limited)
