@@ -36,17 +36,15 @@ TEST(GateMatrix, EveryPolicyThatLendsKeepsTheDeviceBusy) {
   }
 }
 
-// A charge that is a little off each time adds up: in a minute to more than in ten seconds. These
-// are the cells in which it did.
+// A charge that is a little off each time adds up: in these cells it went beyond the bound within
+// twenty seconds. A minute of all cells: gate_matrix_long_test.
 TEST(GateMatrix, ChargesThatAreOffDoNotAddUp) {
-  TwinOptions minute;
-  minute.duration = minute.warmup + 60 * kSecond;
+  TwinOptions longer;
+  longer.duration = longer.warmup + 20 * kSecond;
   for (const GateCell& cell : gate_matrix()) {
-    if (cell.name != "n4-skewed/k50us/d64/plain" && cell.name != "n8-skewed/k5us/d64/plain" &&
-        cell.name != "n16-skewed/k50us/d64/processes2" &&
-        cell.name != "n4-even/khetero/d64/processes2")
+    if (cell.name != "n4-skewed/k50us/d64/plain" && cell.name != "n16-skewed/k50us/d64/processes2")
       continue;
-    EXPECT_LE(run_cell(cell, minute).largest_lag_ms, allowed_lag_ms(cell)) << cell.name;
+    EXPECT_LE(run_cell(cell, longer).largest_lag_ms, allowed_lag_ms(cell)) << cell.name;
   }
 }
 
