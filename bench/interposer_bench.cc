@@ -1,10 +1,10 @@
 // What the interposer adds to a call, side by side with the direct call, in nanoseconds: a call
 // that is passed on, a launch through an open gate without a competitor (with the events that each
-// millisecond of work takes, and the system calls of 200,000 of them: one a millisecond at most,
-// which wakes the thread that looks at the events), and cuMemAlloc with cuMemFree; and of that what
-// account and table take, and of that the two swaps of 128 bits that the account's protocol needs:
-// what they take is the processor's affair. The driver behind it does nothing. Prints one JSON
-// object; best of the rounds.
+// millisecond of work takes, and the system calls of 200,000 of them: one where the thread that
+// looks at the events sleeps for longer than a millisecond), and cuMemAlloc with cuMemFree; and of
+// that what account and table take, and of that the two swaps of 128 bits that the account's
+// protocol needs: what they take is the processor's affair. The driver behind it does nothing.
+// Prints one JSON object; best of the rounds.
 //   interposer_bench                 all figures
 //   interposer_bench count WHAT N    for an instruction counter: N times and nothing else. WHAT:
 //                                    account (of a pair), or pass, pair, launch, each of them also

@@ -189,13 +189,10 @@ class BasicQuota {
   // another writer came first; so did one, unnoticed, if the caller's swap of the head fails.
   bool turn_to(unsigned slot, Pair seen, const Head& head, std::uint64_t* held,
                Tally* tally) const {
-    if (head.slot == slot) {
-      *held = head.after;
-      return true;
-    }
-    if (!Faults::kSkipsHelp && !settle(*head_, seen, cell(in_range(head.slot)).mirror, tally))
+    if (head.slot != slot && !Faults::kSkipsHelp &&
+        !settle(*head_, seen, cell(in_range(head.slot)).mirror, tally))
       return false;
-    *held = load(cell(slot).mirror.lo);
+    *held = bytes_of(slot, head);
     return true;
   }
   // False: the head is another by now, or somebody wrote the mirror; perhaps an earlier `after`,

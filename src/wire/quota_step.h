@@ -11,7 +11,7 @@ struct StepReport {
   unsigned tenant_instructions = 0;  // of the sequence
   unsigned broker_instructions = 0;
   unsigned runs = 0;
-  unsigned unsettled = 0;  // tenants that died between the head and the mirror
+  unsigned unsettled = 0;  // tenants that died with a head newer than their mirror
   unsigned outcomes = 0;   // a bit for each amount that a dead tenant held: 0 500 300 70300
   unsigned violations = 0;
   std::string first_violation;

@@ -99,7 +99,7 @@ TEST(Quota, AMirrorThatIsOldByAWholeRoundOfSequencesIsSettledAllTheSame) {
   EXPECT_EQ(f.quota.audit(), Outcome::kOk);
 }
 
-// A process that bumps between two operations of another must not make its bytes those of before.
+// A broker that bumps between two operations of a process must not make its bytes those of before.
 TEST(Quota, BumpAndAuditChangeNoNumberOfAHeadThatIsNotSettled) {
   QuotaFixture f(kLimit);
   ASSERT_EQ(f.quota.reserve(2, 50), Outcome::kOk);
