@@ -369,9 +369,6 @@ TEST(Gate, APeerThatDecidesForEverHoldsNobodyUp) {
 }
 
 TEST(Gate, AForkedChildStartsAnew) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "tsan lets no forked child start a thread, as its watcher is";
-#endif
   GatedShare share;
   share.begin();
   share.fake.work_ends = false;

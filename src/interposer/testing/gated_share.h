@@ -1,7 +1,10 @@
 // GatedShare: a share whose compute gate a test opens and closes as the broker would.
 #pragma once
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -24,7 +27,7 @@ class GatedShare : public Share {
   void set(const gate::Window& window, unsigned gpu = 0) {
     wire::GrantGpu& words = lease.grant.gpu[gpu];
     gate::publish(window, words.window, words.gate);
-    futex_wake(reinterpret_cast<std::atomic<std::uint32_t>&>(words.window), INT32_MAX, true);
+    syscall(SYS_futex, &words.window, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
   void open_alone(unsigned gpu = 0) { set({.open = true, .number = 1, .opened_at = 1}, gpu); }
   // Beside a competitor, for so long from now.
